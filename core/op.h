@@ -97,6 +97,8 @@ typedef struct ampl_arg {
 #define AMPL_ARGS_MAX    16     /* arguments of a record */
 #define AMPL_TENSORS_MAX 8      /* fixed tensor operands of a record (a TENSORS list has no limit) */
 #define AMPL_OUT_MAX     8      /* outputs */
+#define AMPL_OUT_NONE    0xff   /* nout of an op that only writes operands (AMPL_OP_MUTATES): its kernel raises the version of each
+                                   storage it writes */
 
 /* ------------------------------------------------------------------------------------------------ records --------- */
 
