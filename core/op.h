@@ -49,7 +49,8 @@ enum {                          /* ampl_arg.flags */
   AMPL_VARARG   = 2,            /* may be given as loose integers: zeros(2, 3) */
   AMPL_LABELS   = 4,            /* a tensor of positions or class labels: from 1 in Lua, negative ones unchanged */
   AMPL_COUNT1   = 8,            /* an INT or SIZES that counts from 1 in Lua (ignore_index, blank, padding_idx) */
-  AMPL_NO_NUMBER = 16           /* a TENSOR that a plain number may not stand for */
+  AMPL_NO_NUMBER = 16,          /* a TENSOR that a plain number may not stand for */
+  AMPL_AS_IS    = 32            /* a TENSOR that promotion and autocast leave alone: a mask, an index, running statistics */
 };
 
 #define AMPL_ABSENT INT64_MIN   /* the value of an optional INT, INDEX or DIM that was not given; of a FLOAT it is NAN */
@@ -65,7 +66,9 @@ typedef struct ampl_arg {
 /* How a record spells its arguments.  The trailing argument, optional, is the doc: DIM("dim", -1, "what is summed"). */
 #define TENSOR(n, ...)         {.name = n, .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
 #define TENSOR_ONLY(n, ...)    {.name = n, .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED | AMPL_NO_NUMBER, .doc = "" __VA_ARGS__}
-#define LABELS(n, ...)         {.name = n, .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED | AMPL_NO_NUMBER | AMPL_LABELS, .doc = "" __VA_ARGS__}
+#define LABELS(n, ...)         {.name = n, .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED | AMPL_NO_NUMBER | AMPL_AS_IS | AMPL_LABELS, .doc = "" __VA_ARGS__}
+#define MASK(n, ...)           {.name = n, .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED | AMPL_NO_NUMBER | AMPL_AS_IS, .doc = "" __VA_ARGS__}
+#define TENSOR_OPT_AS_IS(n, ...) {.name = n, .kind = AMPL_ARG_TENSOR_OPT, .flags = AMPL_AS_IS, .doc = "" __VA_ARGS__}
 #define TENSOR_OPT(n, ...)     {.name = n, .kind = AMPL_ARG_TENSOR_OPT, .doc = "" __VA_ARGS__}
 #define TENSORS(n, ...)        {.name = n, .kind = AMPL_ARG_TENSORS, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
 #define DIM(n, d, ...)         {.name = n, .kind = AMPL_ARG_DIM, .def = {.i = d}, .doc = "" __VA_ARGS__}
@@ -121,7 +124,9 @@ enum {                          /* ampl_op.flags */
   AMPL_OP_VIEW        = 1,      /* output 0 is a view of operand 0: infer gives strides and offset; no kernel */
   AMPL_OP_INPLACE     = 2,      /* has an in-place form `name_` that writes operand 0 */
   AMPL_OP_RANDOM      = 4,      /* draws from the context's stream */
-  AMPL_OP_ELEMENTWISE = 8,      /* operands broadcast and promote together; `infer` may be NULL; strides are kept */
+  AMPL_OP_ELEMENTWISE = 8,      /* operands broadcast and promote together; `infer` may be NULL; strides are kept.  A plain
+                                   number (AMPL_T_NUMBER) arrives at the kernel as f64 where it computes in floats, else
+                                   as i64: x * 1e-9 is no 0 in f16 */
   AMPL_OP_NO_GRAD     = 16,     /* has no gradient by nature: integer or bool results, creators */
   AMPL_OP_DENSE       = 32,     /* its kernels want every operand row-major without gaps */
   AMPL_OP_DYNAMIC     = 64,     /* the shapes of outputs depend on data: the kernel makes them */
@@ -257,6 +262,10 @@ ampl_status ampl_resolve_index(ampl_ctx *ctx, const char *what, int64_t i, int64
 int64_t     ampl_nth(ampl_ints l, int k, int64_t otherwise);
 /* ESHAPE unless l has 0, 1 or n entries. */
 ampl_status ampl_check_nth(ampl_ctx *ctx, const char *what, ampl_ints l, int n);
+
+/* What the first element of a dimension is called in index tensors and labels: 0 for calls from C, 1 for calls from Lua
+ * (negative positions count from the end in both).  Constant from a call to its backward. */
+int64_t     ampl_index_base(const ampl_ctx *ctx);
 
 bool ampl_is_float(const ampl_tensor *x);
 bool ampl_same_shape(const ampl_tensor *a, const ampl_tensor *b);
