@@ -50,7 +50,9 @@ enum {                          /* ampl_arg.flags */
   AMPL_LABELS   = 4,            /* a tensor of positions or class labels: from 1 in Lua, negative ones unchanged */
   AMPL_COUNT1   = 8,            /* an INT or SIZES that counts from 1 in Lua (ignore_index, blank, padding_idx) */
   AMPL_NO_NUMBER = 16,          /* a TENSOR that a plain number may not stand for */
-  AMPL_AS_IS    = 32            /* a TENSOR that promotion and autocast leave alone: a mask, an index, running statistics */
+  AMPL_AS_IS    = 32,           /* a TENSOR that promotion and autocast leave alone: a mask, an index, running statistics */
+  AMPL_STOP     = 64            /* an INT that ends a range: left out in C, the last one taken in Lua, where it counts from 1
+                                   (3 is 3, -1 is absent, -2 is -1); "end" is an alias of its name there */
 };
 
 #define AMPL_ABSENT INT64_MIN   /* the value of an optional INT, INDEX or DIM that was not given; of a FLOAT it is NAN */
@@ -83,6 +85,7 @@ typedef struct ampl_arg {
 #define INT(n, d, ...)         {.name = n, .kind = AMPL_ARG_INT, .def = {.i = d}, .doc = "" __VA_ARGS__}
 #define INT_OPT(n, ...)        INT(n, AMPL_ABSENT, __VA_ARGS__)
 #define INT_REQ(n, ...)        {.name = n, .kind = AMPL_ARG_INT, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
+#define STOP_OPT(n, ...)       {.name = n, .kind = AMPL_ARG_INT, .flags = AMPL_STOP, .def = {.i = AMPL_ABSENT}, .doc = "" __VA_ARGS__}
 #define CLASS(n, d, ...)       {.name = n, .kind = AMPL_ARG_INT, .flags = AMPL_COUNT1, .def = {.i = d}, .doc = "" __VA_ARGS__}
 #define SIZES(n, ...)          {.name = n, .kind = AMPL_ARG_SIZES, .doc = "" __VA_ARGS__}
 #define SIZES_REQ(n, ...)      {.name = n, .kind = AMPL_ARG_SIZES, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
