@@ -1,0 +1,13 @@
+-- ConstantLR: `factor` times the rate for the first `total_iters` steps.
+
+local LRScheduler = require "ampl.optim.lr_scheduler.LRScheduler"
+
+---@class ampl.optim.ConstantLR : ampl.optim.LRScheduler
+local ConstantLR = LRScheduler:define("ConstantLR", {{"factor", "number", 1 / 3}, {"total_iters", "integer", 5}})
+
+function ConstantLR:get_lr(lr)
+  if self.last_epoch == 0 then return lr * self.factor end
+  return self.last_epoch == self.total_iters and lr / self.factor or lr
+end
+
+return ConstantLR

@@ -1,0 +1,12 @@
+-- ExponentialLR: times gamma after every step.
+
+local LRScheduler = require "ampl.optim.lr_scheduler.LRScheduler"
+
+---@class ampl.optim.ExponentialLR : ampl.optim.LRScheduler
+local ExponentialLR = LRScheduler:define("ExponentialLR", {{"gamma", "number"}})
+
+function ExponentialLR:get_lr(lr)
+  return self.last_epoch == 0 and lr or lr * self.gamma
+end
+
+return ExponentialLR
