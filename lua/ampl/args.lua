@@ -5,10 +5,10 @@
 --
 -- A parameter is {name, kind, default}.  A kind that ends in "?" may be left out or be false, which stands for "none".
 -- Without "?" and without a default it is required.
--- Without "?" and without a default the parameter is required.
 
 local raise = require "ampl.raise"
 
+local args = {}
 
 local function whole(v)
   return type(v) == "number" and math.tointeger(v) or nil

@@ -1,4 +1,4 @@
--- CosineAnnealingWarmRestarts: half a cosine down to eta_min in T_0 steps, then a jump up; each run T_mult times longer.
+-- CosineAnnealingWarmRestarts: half a cosine down to eta_min in T_0 steps, then a jump up; runs grow T_mult-fold.
 
 local LRScheduler = require "ampl.optim.lr_scheduler.LRScheduler"
 local raise = require "ampl.raise"
