@@ -134,6 +134,7 @@ AMPL_API const char *ampl_error_op(const ampl_ctx *ctx);
  * Async-signal-safe, and good from any thread. */
 AMPL_API void ampl_interrupt(ampl_ctx *ctx);
 AMPL_API void ampl_interrupt_clear(ampl_ctx *ctx);
+AMPL_API bool ampl_interrupted(const ampl_ctx *ctx);      /* asked, and not yet cleared */
 
 /* Warnings (a scale at its floor ...) go to this callback; without one they are dropped.  `code` is one word. */
 typedef void (*ampl_warn_fn)(void *ud, const char *code, const char *message);
