@@ -34,7 +34,7 @@
 **                  vldexp(x, n): x * 2^n, rounded once (n within +-252 for |x| near 1)
 **   across lanes   vsum vhmax vhmin: lane i with lane i + w/2, again until one is left, so that the
 **                  result depends on nothing but the lanes
-**   transpose      vtrans(V r[VW]): VW x VW in place
+**   transpose      vtrans(V r[VW]): VW x VW in place; vldtrans(r, row, at): row i from row[i] + at
 **   16-bit pairs   vlow16 vhigh16: bf16 in the low or high half of each 32-bit lane, as floats
 */
 #ifndef AMPL_CPU_SIMD_H
@@ -74,6 +74,13 @@ INLINE V vmin_nan (V a, V b) { return vselect(visnan(a), a, vmin(a, b)); }
 
 INLINE V vlow16 (V v) { return i_as_v(ishl(v_as_i(v), 16)); }
 INLINE V vhigh16 (V v) { return i_as_v(iand(v_as_i(v), iset((int32_t)0xffff0000u))); }
+
+#ifndef HAVE_VLDTRANS
+INLINE void vldtrans (V r[VW], const float *const row[VW], long at) {
+  UNROLL for (int i = 0; i < VW; i++) r[i] = vld(row[i] + at);
+  vtrans(r);
+}
+#endif
 
 /* f32 bits to bf16 in the high half, rounded to nearest even; a NaN gets its quiet bit set first, so
    that dropping the low half cannot make it an infinity */

@@ -155,3 +155,20 @@ INLINE void vtrans (V r[VW]) {
     r[i + 4] = _mm512_shuffle_f32x4(b, d, 0x88), r[i + 12] = _mm512_shuffle_f32x4(b, d, 0xdd);
   }
 }
+
+/* VW x VW from memory, row i at row[i] + at.  Blocks of 4x4 are brought into their lanes by loads, so
+   that only the in-lane half of the shuffles is left. */
+#define HAVE_VLDTRANS 1
+INLINE V ld_lanes (const float *const row[], long at) {
+  V v = _mm512_castps128_ps512(_mm_loadu_ps(row[0] + at));
+  v = _mm512_insertf32x4(v, _mm_loadu_ps(row[4] + at), 1);
+  v = _mm512_insertf32x4(v, _mm_loadu_ps(row[8] + at), 2);
+  return _mm512_insertf32x4(v, _mm_loadu_ps(row[12] + at), 3);
+}
+INLINE void vldtrans (V r[VW], const float *const row[VW], long at) {
+  UNROLL for (int q = 0; q < 4; q++) {
+    V v[4];
+    UNROLL for (int i = 0; i < 4; i++) v[i] = ld_lanes(row + i, at + 4 * q);
+    trans_blocks(r + 4 * q, v[0], v[1], v[2], v[3]);
+  }
+}

@@ -1,0 +1,256 @@
+/* move.c: strided copies, picking along axes, and index tensors brought to plain positions. */
+#include "move.h"
+
+#include "op.h"
+#include "stream.h"
+
+#include <string.h>
+
+/* ------------------------------------------------------------------------------------------------ by size --------- */
+
+typedef struct rows {                   /* two streams with the same index space, and what part of it a job does */
+  const ampl_cpu_stream *d, *s;
+  size_t  size;
+  int     across;                       /* the dimension along which src is dense where the last one is not, or -1 */
+  int64_t each;                         /* rows a job */
+  int64_t n;                            /* rows */
+} rows;
+
+#define TILE 16
+
+#define BY_SIZE(T)                                                                                                     \
+  static void line_##T(T *restrict d, int64_t ds, const T *restrict s, int64_t ss, int64_t n) {                        \
+    if (ds == 1 && ss == 1) memcpy(d, s, (size_t)n * sizeof(T));                                                       \
+    else if (ds == 1 && ss == 0) for (int64_t i = 0; i < n; i++) d[i] = s[0];                                          \
+    else for (int64_t i = 0; i < n; i++) d[i * ds] = s[i * ss];                                                        \
+  }                                                                                                                    \
+  /* d[i][j] = s[i][j], i dense in s and j in d */                                                                     \
+  static void turn_##T(T *restrict d, int64_t di, const T *restrict s, int64_t sj, int64_t ni, int64_t nj) {           \
+    for (int64_t i0 = 0; i0 < ni; i0 += TILE)                                                                          \
+      for (int64_t j0 = 0; j0 < nj; j0 += TILE) {                                                                      \
+        int64_t i1 = ni - i0 < TILE ? ni : i0 + TILE, j1 = nj - j0 < TILE ? nj : j0 + TILE;                            \
+        for (int64_t i = i0; i < i1; i++)                                                                              \
+          for (int64_t j = j0; j < j1; j++) d[i * di + j] = s[i + j * sj];                                             \
+      }                                                                                                                \
+  }                                                                                                                    \
+  static void pick_##T(T *restrict d, const T *restrict s, const ampl_cpu_axis *a, bool runs, const T *fill) {         \
+    if (!a->map) {                                                                                                     \
+      line_##T(d, 1, s, a->stride, a->n);                                                                              \
+    } else if (runs) {                                                                                                 \
+      for (int64_t i = 0, j; i < a->n; i = j) {                                                                        \
+        int64_t m = a->map[i];                                                                                         \
+        for (j = i + 1; j < a->n && (m < 0 ? a->map[j] < 0 : a->map[j] == m + (j - i)); j++) continue;                 \
+        if (m < 0) for (int64_t k = i; k < j; k++) d[k] = *fill;                                                       \
+        else line_##T(d + i, 1, s + m * a->stride, a->stride, j - i);                                                  \
+      }                                                                                                                \
+    } else {                                                                                                           \
+      for (int64_t i = 0; i < a->n; i++) d[i] = a->map[i] < 0 ? *fill : s[a->map[i] * a->stride];                      \
+    }                                                                                                                  \
+  }                                                                                                                    \
+  static void fill_##T(T *d, int64_t n, const T *value) {                                                              \
+    for (int64_t i = 0; i < n; i++) d[i] = *value;                                                                     \
+  }
+
+BY_SIZE(uint8_t)
+BY_SIZE(uint16_t)
+BY_SIZE(uint32_t)
+BY_SIZE(uint64_t)
+
+#define CALL(size, name, ...)                                                                                          \
+  ((size) == 1   ? name##_uint8_t(__VA_ARGS__)                                                                         \
+   : (size) == 2 ? name##_uint16_t(__VA_ARGS__)                                                                        \
+   : (size) == 4 ? name##_uint32_t(__VA_ARGS__)                                                                        \
+                 : name##_uint64_t(__VA_ARGS__))
+
+void ampl_cpu_fill(size_t size, void *dst, int64_t n, const void *value) { CALL(size, fill, dst, n, value); }
+
+/* ------------------------------------------------------------------------------------------------ strided copy ---- */
+
+/* Rows are the index space without the last dimension and without `across`. */
+static void rows_job(void *ud, int64_t job, int thread) {
+  const rows *w = ud;
+  const ampl_cpu_stream *d = w->d, *s = w->s;
+  int last = d->nd - 1;
+  int64_t end = (job + 1) * w->each < w->n ? (job + 1) * w->each : w->n;
+  (void)thread;
+  for (int64_t r = job * w->each; r < end; r++) {
+    int64_t left = r, od = 0, os = 0;
+    for (int k = last - 1; k >= 0; k--) {
+      if (k == w->across) continue;
+      int64_t i = left % d->shape[k];
+      left /= d->shape[k];
+      od += i * d->stride[k], os += i * s->stride[k];
+    }
+    char *dst = d->data + od * (int64_t)w->size;
+    const char *src = s->data + os * (int64_t)w->size;
+    if (w->across < 0)
+      CALL(w->size, line, (void *)dst, d->stride[last], (const void *)src, s->stride[last], d->shape[last]);
+    else
+      CALL(w->size, turn, (void *)dst, d->stride[w->across], (const void *)src, s->stride[last], d->shape[w->across],
+           d->shape[last]);
+  }
+}
+
+/* A single dense or evenly spaced run, cut in pieces */
+static void run_job(void *ud, int64_t job, int thread) {
+  const rows *w = ud;
+  int64_t from = job * w->each, n = w->n - from < w->each ? w->n - from : w->each;
+  (void)thread;
+  CALL(w->size, line, (void *)(w->d->data + from * w->d->stride[0] * (int64_t)w->size), w->d->stride[0],
+       (const void *)(w->s->data + from * w->s->stride[0] * (int64_t)w->size), w->s->stride[0], n);
+}
+
+void ampl_cpu_move(const ampl_ctx *ctx, size_t size, int nd, const int64_t *shape, void *dst, const int64_t *dst_strides,
+                   const void *src, const int64_t *src_strides) {
+  ampl_cpu_stream st[2] = {{.data = dst}, {.data = (char *)(uintptr_t)src}};
+  int64_t total = 1;
+  for (int k = 0; k < nd; k++) total *= shape[k];
+  if (total == 0) return;
+  ampl_cpu_streams_from(2, (const int64_t *const[]){dst_strides, src_strides}, nd, shape, true, st);
+  rows w = {.d = &st[0], .s = &st[1], .size = size, .across = -1};
+  int threads = ampl_cpu_threads_for(ctx, (double)total * (double)size / 8), last = st[0].nd - 1;
+  if (last == 0) {
+    w.n = total, w.each = (int64_t)((256 << 10) / size);
+    ampl_cpu_parallel(threads, (w.n + w.each - 1) / w.each, run_job, &w);
+    return;
+  }
+  if (st[0].stride[last] == 1 && st[1].stride[last] > 1)
+    for (int k = 0; k < last; k++)
+      if (st[1].stride[k] == 1 && st[0].shape[k] > 1) w.across = k;
+  int64_t row = st[0].shape[last] * (w.across < 0 ? 1 : st[0].shape[w.across]);
+  w.n = total / row;
+  if (w.across >= 0 && w.n < threads) {         /* few planes: their rows are the jobs */
+    w.across = -1, row = st[0].shape[last], w.n = total / row;
+  }
+  w.each = row * (int64_t)size >= 64 << 10 ? 1 : (int64_t)(64 << 10) / (row * (int64_t)size);
+  ampl_cpu_parallel(threads, (w.n + w.each - 1) / w.each, rows_job, &w);
+}
+
+void ampl_cpu_copy_all(const ampl_ctx *ctx, ampl_tensor *out, const ampl_tensor *x) {
+  if (out->data == x->data) return;             /* in place */
+  ampl_cpu_move(ctx, ampl_dtype_size((ampl_dtype)x->dtype), x->ndim, x->shape, out->data, out->strides, x->data, x->strides);
+}
+
+/* ------------------------------------------------------------------------------------------------ picking --------- */
+
+typedef struct picking {
+  size_t        size;
+  int           nd;
+  ampl_cpu_axis axis[AMPL_RANK_MAX];
+  char         *dst;
+  const char   *src;
+  const void   *fill;
+  bool          runs;
+  int64_t       each, n;
+} picking;
+
+static void pick_job(void *ud, int64_t job, int thread) {
+  const picking *w = ud;
+  const ampl_cpu_axis *last = &w->axis[w->nd - 1];
+  int64_t end = (job + 1) * w->each < w->n ? (job + 1) * w->each : w->n;
+  (void)thread;
+  for (int64_t r = job * w->each; r < end; r++) {
+    int64_t left = r, from = 0;
+    bool nowhere = false;
+    for (int k = w->nd - 2; k >= 0; k--) {
+      const ampl_cpu_axis *a = &w->axis[k];
+      int64_t i = left % a->n;
+      left /= a->n;
+      if (a->map) i = a->map[i];
+      nowhere |= i < 0;
+      from += i * a->stride;
+    }
+    char *dst = w->dst + r * last->n * (int64_t)w->size;
+    if (nowhere) ampl_cpu_fill(w->size, dst, last->n, w->fill);
+    else CALL(w->size, pick, (void *)dst, (const void *)(w->src + from * (int64_t)w->size), last, w->runs, w->fill);
+  }
+}
+
+/* Whether the axis goes up by one most of the time */
+static bool has_runs(const ampl_cpu_axis *a) {
+  int64_t breaks = 1;
+  if (!a->map) return false;
+  for (int64_t i = 1; i < a->n; i++) breaks += a->map[i] != a->map[i - 1] + 1 && !(a->map[i] < 0 && a->map[i - 1] < 0);
+  return a->n >= 6 * breaks;
+}
+
+void ampl_cpu_pick(const ampl_ctx *ctx, size_t size, int nd, const ampl_cpu_axis *axis, void *dst, const void *src,
+                   const void *fill) {
+  picking w = {.size = size, .dst = dst, .src = src, .fill = fill};
+  int64_t total = 1;
+  for (int k = 0; k < nd; k++) {
+    const ampl_cpu_axis *a = &axis[k];
+    ampl_cpu_axis *before = w.nd > 0 ? &w.axis[w.nd - 1] : NULL;
+    total *= a->n;
+    if (a->n == 1 && !a->map) continue;
+    if (before && !before->map && !a->map && before->stride == a->n * a->stride) {
+      before->n *= a->n, before->stride = a->stride;
+    } else {
+      w.axis[w.nd++] = *a;
+    }
+  }
+  if (total == 0) return;
+  if (w.nd == 0) w.axis[w.nd++] = (ampl_cpu_axis){1, 1, NULL};
+  const ampl_cpu_axis *last = &w.axis[w.nd - 1];
+  w.runs = has_runs(last);
+  w.n = total / last->n;
+  w.each = last->n * (int64_t)size >= 64 << 10 ? 1 : (int64_t)(64 << 10) / (last->n * (int64_t)size);
+  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, (double)total * (last->map && !w.runs ? 1 : (double)size / 8)),
+                    (w.n + w.each - 1) / w.each, pick_job, &w);
+}
+
+void ampl_cpu_scalar(const ampl_tensor *x, int t, void *dst) {
+  ampl_cpu_work w = ampl_cpu_work_of(t);
+  uint64_t value;
+  ampl_cpu_widen(w, &value, x->dtype, x->data, 1, 1);
+  ampl_cpu_narrow(w, &value, t, dst, 1, 1);
+}
+
+/* ------------------------------------------------------------------------------------------------ positions ------- */
+
+ampl_status ampl_cpu_bad_position(ampl_ctx *ctx, const ampl_tensor *index, int64_t at, int64_t v, int64_t size,
+                                  const char *what) {
+  int64_t place[AMPL_RANK_MAX];
+  for (int d = index->ndim - 1; d >= 0; d--) {
+    place[d] = ampl_shown(ctx, at % index->shape[d]);
+    at /= index->shape[d];
+  }
+  if (size == 0)
+    return ampl_error(ctx, AMPL_EINDEX, "%s %lld at %s, where there is none", what, (long long)v,
+                      ampl_shape_text(ctx, index->ndim, place));
+  return ampl_error(ctx, AMPL_EINDEX, "%s %lld at %s; they count from %lld to %lld, or from the end: -1 to %lld", what,
+                    (long long)v, ampl_shape_text(ctx, index->ndim, place), (long long)ampl_shown(ctx, 0),
+                    (long long)ampl_shown(ctx, size - 1), (long long)-size);
+}
+
+static size_t positions_bytes(const ampl_tensor *index) { return (size_t)(index->numel > 0 ? index->numel : 1) * 8; }
+
+ampl_status ampl_cpu_positions_get(ampl_ctx *ctx, const ampl_tensor *index, int64_t size, const char *what, int64_t **out) {
+  int64_t base = ampl_index_base(ctx), *p = ampl_cpu_scratch_get(ctx, positions_bytes(index));
+  *out = NULL;
+  if (!p) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %lld positions", (long long)index->numel);
+  ampl_cpu_stream s;
+  ampl_cpu_streams(1, &index, index->ndim, index->shape, false, &s);
+  for (int64_t at = 0; at < index->numel;) {    /* runs of the last dimension, so that any strides will do */
+    int64_t n = s.shape[s.nd - 1];
+    ampl_cpu_widen(AMPL_WORK_I64, p + at, index->dtype,
+                   s.data + ampl_cpu_offset(&s, at) * (int64_t)ampl_dtype_size((ampl_dtype)index->dtype), s.stride[s.nd - 1],
+                   n);
+    at += n;
+  }
+  for (int64_t i = 0; i < index->numel; i++) {
+    int64_t v = p[i] < 0 ? p[i] + size : p[i] - base;
+    if (v < 0 || v >= size) {
+      ampl_status status = ampl_cpu_bad_position(ctx, index, i, p[i], size, what);
+      ampl_cpu_positions_put(ctx, index, p);
+      return status;
+    }
+    p[i] = v;
+  }
+  *out = p;
+  return AMPL_OK;
+}
+
+void ampl_cpu_positions_put(ampl_ctx *ctx, const ampl_tensor *index, int64_t *positions) {
+  if (positions) ampl_cpu_scratch_put(ctx, positions, positions_bytes(index));
+}

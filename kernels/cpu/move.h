@@ -1,0 +1,45 @@
+/* move.h: moving elements without looking at them, so by their size alone: 1, 2, 4 or 8 bytes serve all dtypes. */
+#ifndef AMPL_CPU_MOVE_H
+#define AMPL_CPU_MOVE_H
+
+#include "ampl_backend.h"
+#include "cpu.h"
+
+/* dst = src, element by element, over the index space `shape`, each with its strides (in elements, none negative). */
+void ampl_cpu_move(const ampl_ctx *ctx, size_t size, int nd, const int64_t *shape, void *dst, const int64_t *dst_strides,
+                   const void *src, const int64_t *src_strides);
+
+/* Where an axis of a result lies in its source: position i is at map[i] * stride, or at i * stride without a map; a
+ * negative map[i] is nowhere. */
+typedef struct ampl_cpu_axis {
+  int64_t        n, stride;
+  const int64_t *map;
+} ampl_cpu_axis;
+
+/* dst, row-major, is picked from src along nd axes; what comes from nowhere gets *fill (which may be NULL where no map has
+ * such a place). */
+void ampl_cpu_pick(const ampl_ctx *ctx, size_t size, int nd, const ampl_cpu_axis *axis, void *dst, const void *src,
+                   const void *fill);
+
+/* n elements of *value. */
+void ampl_cpu_fill(size_t size, void *dst, int64_t n, const void *value);
+
+/* *dst = the one element of x (a plain number, too) as dtype t. */
+void ampl_cpu_scalar(const ampl_tensor *x, int t, void *dst);
+
+/* x's elements as they are, one element or more: the memory of out[i] when that is to hold operand x afterwards. */
+void ampl_cpu_copy_all(const ampl_ctx *ctx, ampl_tensor *out, const ampl_tensor *x);
+
+/* ------------------------------------------------------------------------------------------------ positions ------- */
+
+/* The values of index tensor `index` (i64 or i32, any strides), row-major, as positions 0 to size - 1: one block of
+ * scratch memory, to be given back by ampl_cpu_positions_put.  EINDEX names the first value that is out of range, and
+ * where it stands; `what` says what it should have been ("row"). */
+ampl_status ampl_cpu_positions_get(ampl_ctx *ctx, const ampl_tensor *index, int64_t size, const char *what, int64_t **out);
+void        ampl_cpu_positions_put(ampl_ctx *ctx, const ampl_tensor *index, int64_t *positions);
+
+/* The error for value `v` at row-major position `at` of a tensor of index values. */
+ampl_status ampl_cpu_bad_position(ampl_ctx *ctx, const ampl_tensor *index, int64_t at, int64_t v, int64_t size,
+                                  const char *what);
+
+#endif

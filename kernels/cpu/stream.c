@@ -1,0 +1,285 @@
+/* stream.c: merged index spaces, and blocks of them in a working type. */
+#include "stream.h"
+#include "isa/convert.h"
+
+#include <math.h>
+#include <string.h>
+
+ampl_cpu_work ampl_cpu_work_of (int t) {
+  return t == AMPL_F64 ? AMPL_WORK_F64 : ampl_dtype_is_float((ampl_dtype)t) ? AMPL_WORK_F32 : AMPL_WORK_I64;
+}
+
+/* ------------------------------------------------------------------------------------------------ conversion ------ */
+
+/* f16 and bf16 with a step are first gathered here */
+enum { GATHER = 128 };
+
+static const ampl_cpu_convert *convert (void) { return AMPL_CPU_BEST(ampl_cpu_convert); }
+static int half (int dtype) { return dtype == AMPL_BF16; }
+
+static void widen_half (float *dst, int dtype, const uint16_t *src, int64_t step, int64_t n) {
+  if (step == 1) {
+    convert()->widen[half(dtype)](dst, src, n);
+    return;
+  }
+  uint16_t part[GATHER];
+  for (int64_t i = 0; i < n; i += GATHER) {
+    int64_t m = n - i < GATHER ? n - i : GATHER;
+    for (int64_t j = 0; j < m; j++) part[j] = src[(i + j) * step];
+    convert()->widen[half(dtype)](dst + i, part, m);
+  }
+}
+
+static void narrow_half (const float *src, int dtype, uint16_t *dst, int64_t step, int64_t n) {
+  if (step == 1) {
+    convert()->narrow[half(dtype)](dst, src, n);
+    return;
+  }
+  uint16_t part[GATHER];
+  for (int64_t i = 0; i < n; i += GATHER) {
+    int64_t m = n - i < GATHER ? n - i : GATHER;
+    convert()->narrow[half(dtype)](part, src + i, m);
+    for (int64_t j = 0; j < m; j++) dst[(i + j) * step] = part[j];
+  }
+}
+
+/* An f64 rounds to 16 bits by way of f32, as everywhere; floats outside of int64 have no integer: INT64_MIN, as x86 */
+static int64_t to_int (double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
+
+#define COPY(TD, TS, expr)                                                                                             \
+  do {                                                                                                                 \
+    TD *d = dst;                                                                                                       \
+    const TS *s = src;                                                                                                 \
+    for (int64_t i = 0; i < n; i++) {                                                                                  \
+      TS v = s[i * from];                                                                                              \
+      d[i * to] = (TD)(expr);                                                                                          \
+    }                                                                                                                  \
+  } while (0)
+
+/* Whole numbers narrow by dropping the high bits */
+#define BY_DTYPE(dtype, X)                                                                                             \
+  switch (dtype) {                                                                                                     \
+    case AMPL_F32: X(float); break;                                                                                    \
+    case AMPL_F64: X(double); break;                                                                                   \
+    case AMPL_I64: X(int64_t); break;                                                                                  \
+    case AMPL_I32: X(int32_t); break;                                                                                  \
+    default: X(uint8_t); break;                                                                                        \
+  }
+
+static void widen_plain (ampl_cpu_work w, void *dst, int dtype, const void *src, int64_t from, int64_t n) {
+  const int64_t to = 1;
+#define TO_F32(T) COPY(float, T, v)
+#define TO_F64(T) COPY(double, T, v)
+#define TO_I64(T) COPY(int64_t, T, v)
+#define CUT(T) COPY(int64_t, T, to_int(v))
+  if (w == AMPL_WORK_F32) {
+    BY_DTYPE(dtype, TO_F32)
+  } else if (w == AMPL_WORK_F64) {
+    BY_DTYPE(dtype, TO_F64)
+  } else if (dtype == AMPL_F32) {
+    CUT(float);
+  } else if (dtype == AMPL_F64) {
+    CUT(double);
+  } else {
+    BY_DTYPE(dtype, TO_I64)
+  }
+}
+
+void ampl_cpu_widen (ampl_cpu_work w, void *dst, int dtype, const void *src, int64_t step, int64_t n) {
+  if (dtype != AMPL_F16 && dtype != AMPL_BF16) {
+    widen_plain(w, dst, dtype, src, step, n);
+  } else if (w == AMPL_WORK_F32) {
+    widen_half(dst, dtype, src, step, n);
+  } else {
+    float part[GATHER];
+    for (int64_t i = 0; i < n; i += GATHER) {
+      int64_t m = n - i < GATHER ? n - i : GATHER;
+      widen_half(part, dtype, (const uint16_t *)src + i * step, step, m);
+      widen_plain(w, (char *)dst + i * 8, AMPL_F32, part, 1, m);
+    }
+  }
+}
+
+static void narrow_plain (ampl_cpu_work w, const void *src, int dtype, void *dst, int64_t to, int64_t n) {
+  const int64_t from = 1;
+#define FROM_F32(T) COPY(T, float, v)
+#define FROM_F64(T) COPY(T, double, v)
+#define FROM_I64(T) COPY(T, int64_t, v)
+  bool whole = !ampl_dtype_is_float((ampl_dtype)dtype);
+  if (dtype == AMPL_BOOL) {
+    if (w == AMPL_WORK_F32) COPY(uint8_t, float, v != 0);
+    else if (w == AMPL_WORK_F64) COPY(uint8_t, double, v != 0);
+    else COPY(uint8_t, int64_t, v != 0);
+  } else if (whole && w != AMPL_WORK_I64) {
+    int64_t part[GATHER];
+    for (int64_t i = 0; i < n; i += GATHER) {
+      int64_t m = n - i < GATHER ? n - i : GATHER;
+      int t = w == AMPL_WORK_F32 ? AMPL_F32 : AMPL_F64;
+      widen_plain(AMPL_WORK_I64, part, t, (const char *)src + i * (int64_t)ampl_cpu_work_size(w), 1, m);
+      narrow_plain(AMPL_WORK_I64, part, dtype, (char *)dst + i * to * (int64_t)ampl_dtype_size((ampl_dtype)dtype), to, m);
+    }
+  } else if (w == AMPL_WORK_F32) {
+    BY_DTYPE(dtype, FROM_F32)
+  } else if (w == AMPL_WORK_F64) {
+    BY_DTYPE(dtype, FROM_F64)
+  } else {
+    BY_DTYPE(dtype, FROM_I64)
+  }
+}
+
+void ampl_cpu_narrow (ampl_cpu_work w, const void *src, int dtype, void *dst, int64_t step, int64_t n) {
+  if (dtype != AMPL_F16 && dtype != AMPL_BF16) {
+    narrow_plain(w, src, dtype, dst, step, n);
+  } else if (w == AMPL_WORK_F32) {
+    narrow_half(src, dtype, dst, step, n);
+  } else {
+    float part[GATHER];
+    for (int64_t i = 0; i < n; i += GATHER) {
+      int64_t m = n - i < GATHER ? n - i : GATHER;
+      narrow_plain(w, (const char *)src + i * 8, AMPL_F32, part, 1, m);
+      narrow_half(part, dtype, (uint16_t *)dst + i * step, step, m);
+    }
+  }
+}
+
+/* ------------------------------------------------------------------------------------------------ index spaces ---- */
+
+static void swap (int64_t *a, int64_t *b) {
+  int64_t t = *a;
+  *a = *b;
+  *b = t;
+}
+
+/* Larger steps of the first stream outside; a step of 0 counts as the largest, it is no direction to run along */
+static bool belongs_before (int64_t a, int64_t b) { return b != 0 && (a == 0 || a > b); }
+
+void ampl_cpu_streams_from (int count, const int64_t *const *stride, int nd, const int64_t *shape, bool sorted,
+                            ampl_cpu_stream *out) {
+  int64_t at[AMPL_RANK_MAX], n = 1;
+  int m = 0;
+  for (int d = 0; d < nd; d++) {
+    n *= shape[d];
+    if (shape[d] != 1) at[m++] = d;
+  }
+  if (sorted)
+    for (int i = 1; i < m; i++)
+      for (int j = i; j > 0 && belongs_before(stride[0][at[j]], stride[0][at[j - 1]]); j--) swap(&at[j], &at[j - 1]);
+  int last = -1;                /* dimension of `out` that is being merged into */
+  for (int i = 0; i < m; i++) {
+    int64_t d = at[i];
+    bool merge = last >= 0;
+    for (int k = 0; k < count && merge; k++) merge = out[k].stride[last] == stride[k][d] * shape[d];
+    if (!merge) last++;
+    for (int k = 0; k < count; k++) {
+      out[k].shape[last] = merge ? out[k].shape[last] * shape[d] : shape[d];
+      out[k].stride[last] = stride[k][d];
+    }
+  }
+  for (int k = 0; k < count; k++) {
+    if (last < 0) out[k].shape[0] = 1, out[k].stride[0] = 1;
+    out[k].nd = last < 0 ? 1 : last + 1;
+    out[k].n = n;
+  }
+}
+
+enum { STREAMS_MAX = 8 };
+
+void ampl_cpu_streams (int count, const ampl_tensor *const *t, int nd, const int64_t *shape, bool sorted,
+                       ampl_cpu_stream *out) {
+  int64_t stride[STREAMS_MAX][AMPL_RANK_MAX] = {{0}};
+  const int64_t *rows[STREAMS_MAX];
+  for (int k = 0; k < count; k++) {
+    rows[k] = stride[k];
+    out[k].data = t[k] ? t[k]->data : NULL;
+    out[k].dtype = t[k] ? t[k]->dtype : AMPL_F32;
+    for (int d = 0, lead = t[k] ? nd - t[k]->ndim : nd; d < nd; d++)
+      stride[k][d] = d < lead || t[k]->shape[d - lead] == 1 ? 0 : t[k]->strides[d - lead];
+  }
+  ampl_cpu_streams_from(count, rows, nd, shape, sorted, out);
+}
+
+/* ------------------------------------------------------------------------------------------------ blocks ---------- */
+
+/* Where element pos is, and its place in every dimension */
+static int64_t locate (const ampl_cpu_stream *s, int64_t pos, int64_t *at) {
+  int64_t offset = 0;
+  for (int d = s->nd - 1; d > 0; d--) {
+    int64_t q = pos / s->shape[d];
+    at[d] = pos - q * s->shape[d];
+    offset += at[d] * s->stride[d];
+    pos = q;
+  }
+  at[0] = pos;
+  return offset + pos * s->stride[0];
+}
+
+int64_t ampl_cpu_offset (const ampl_cpu_stream *s, int64_t pos) {
+  int64_t at[AMPL_RANK_MAX];
+  return s->nd == 1 ? pos * s->stride[0] : locate(s, pos, at);
+}
+
+/* From the end of an inner run to the start of the next one */
+static int64_t carry (const ampl_cpu_stream *s, int64_t offset, int64_t *at) {
+  int d = s->nd - 1;
+  offset += (s->shape[d] - at[d]) * s->stride[d];
+  at[d] = s->shape[d];
+  while (d > 0 && at[d] == s->shape[d]) {
+    offset -= s->shape[d] * s->stride[d];
+    at[d--] = 0;
+    at[d]++;
+    offset += s->stride[d];
+  }
+  return offset;
+}
+
+static bool native (const ampl_cpu_stream *s, ampl_cpu_work w) {
+  return s->dtype == (w == AMPL_WORK_F32 ? AMPL_F32 : w == AMPL_WORK_F64 ? AMPL_F64 : AMPL_I64);
+}
+
+/* The block in place, NULL where it does not lie there as it is needed */
+static void *in_place (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t pos, int64_t len) {
+  int d = s->nd - 1;
+  if (!native(s, w) || s->stride[d] != 1) return NULL;
+  int64_t inner = d ? pos % s->shape[d] : pos;
+  if (inner + len > s->shape[d]) return NULL;
+  return s->data + (first + ampl_cpu_offset(s, pos)) * (int64_t)ampl_cpu_work_size(w);
+}
+
+const void *ampl_cpu_load (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t pos, int64_t len,
+                           void *buf) {
+  const void *there = in_place(s, w, first, pos, len);
+  if (there) return there;
+  int64_t at[AMPL_RANK_MAX], offset = first + locate(s, pos, at);
+  int d = s->nd - 1;
+  int64_t size = (int64_t)ampl_dtype_size((ampl_dtype)s->dtype), wide = (int64_t)ampl_cpu_work_size(w);
+  for (char *dst = buf; len > 0;) {
+    int64_t run = s->shape[d] - at[d];
+    if (run > len) run = len;
+    ampl_cpu_widen(w, dst, s->dtype, s->data + offset * size, s->stride[d], run);
+    dst += run * wide;
+    len -= run;
+    if (len > 0) offset = carry(s, offset, at);
+  }
+  return buf;
+}
+
+void *ampl_cpu_target (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t pos, int64_t len, void *buf) {
+  void *there = in_place(s, w, first, pos, len);
+  return there ? there : buf;
+}
+
+void ampl_cpu_store (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t pos, int64_t len,
+                     const void *values) {
+  if (values == in_place(s, w, first, pos, len)) return;
+  int64_t at[AMPL_RANK_MAX], offset = first + locate(s, pos, at);
+  int d = s->nd - 1;
+  int64_t size = (int64_t)ampl_dtype_size((ampl_dtype)s->dtype), wide = (int64_t)ampl_cpu_work_size(w);
+  for (const char *src = values; len > 0;) {
+    int64_t run = s->shape[d] - at[d];
+    if (run > len) run = len;
+    ampl_cpu_narrow(w, src, s->dtype, s->data + offset * size, s->stride[d], run);
+    src += run * wide;
+    len -= run;
+    if (len > 0) offset = carry(s, offset, at);
+  }
+}
