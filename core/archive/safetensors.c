@@ -1,0 +1,468 @@
+/* safetensors.c: reads and writes safetensors files, the weights that PyTorch and Hugging Face exchange.
+ *
+ * A file is: 8 bytes, little-endian, the length N of the header; N bytes of JSON, {name: {dtype, shape, data_offsets}},
+ * padded with blanks; then the data, row-major.  Offsets count from the first byte of the data.  Everything in a header
+ * is checked against the size of the file before a tensor is made: what is not exactly right is refused. */
+#include "file.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char metadata_key[] = "__metadata__";
+
+/* What a dtype is called in files, its bytes there, and what it becomes. */
+typedef struct file_dtype {
+  const char *name;
+  uint8_t     bytes, dtype;
+  void      (*widen)(void *dst, const void *src, size_t n);   /* NULL: the bytes are the same */
+} file_dtype;
+
+#define WIDEN(name, from, to)                                        \
+  static void name(void *dst, const void *src, size_t n) {           \
+    const unsigned char *s = src;                                    \
+    for (size_t i = 0; i < n; i++) {                                 \
+      from v;                                                        \
+      memcpy(&v, s + i * sizeof v, sizeof v);                        \
+      ((to *)dst)[i] = (to)v;                                        \
+    }                                                                \
+  }
+WIDEN(widen_i8, int8_t, int32_t)
+WIDEN(widen_i16, int16_t, int32_t)
+WIDEN(widen_u16, uint16_t, int32_t)
+WIDEN(widen_u32, uint32_t, int64_t)
+
+static void to_bool(void *dst, const void *src, size_t n) {    /* any byte but 0 is true; ours are 0 and 1 only */
+  const unsigned char *s = src;
+  for (size_t i = 0; i < n; i++) ((unsigned char *)dst)[i] = s[i] != 0;
+}
+
+static const file_dtype dtypes[] = {
+    {"F32", 4, AMPL_F32, NULL},     {"F16", 2, AMPL_F16, NULL},      {"BF16", 2, AMPL_BF16, NULL},
+    {"F64", 8, AMPL_F64, NULL},     {"I64", 8, AMPL_I64, NULL},      {"I32", 4, AMPL_I32, NULL},
+    {"U8", 1, AMPL_U8, NULL},       {"BOOL", 1, AMPL_BOOL, to_bool}, {"I8", 1, AMPL_I32, widen_i8},
+    {"I16", 2, AMPL_I32, widen_i16}, {"U16", 2, AMPL_I32, widen_u16}, {"U32", 4, AMPL_I64, widen_u32},
+};
+#define DTYPES (sizeof dtypes / sizeof *dtypes)
+
+static const file_dtype *dtype_named(const char *name) {
+  for (size_t i = 0; i < DTYPES; i++)
+    if (strcmp(dtypes[i].name, name) == 0) return &dtypes[i];
+  return NULL;
+}
+
+static const char *dtype_text(ampl_dtype t) {          /* the first eight rows are ampl's own, one for each */
+  for (size_t i = 0; i < DTYPES; i++)
+    if (dtypes[i].dtype == t) return dtypes[i].name;
+  return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------ archives -------- */
+
+/* An archive and all its strings are one block. */
+typedef struct box {
+  ampl_archive a;
+  ampl_ctx    *ctx;
+  char        *at;                      /* the next free byte */
+  char         bytes[];
+} box;
+
+static box *box_new(ampl_ctx *ctx, size_t n, size_t nmeta, size_t text) {
+  const size_t lists = n * (sizeof(char *) + sizeof(ampl_tensor *)) + 2 * nmeta * sizeof(char *);
+  box *b = calloc(1, sizeof *b + lists + text);
+  if (!b) return NULL;
+  b->ctx = ctx;
+  ampl_ctx_retain(ctx);
+  void **p = (void **)b->bytes;
+  b->a.names = (char **)p;
+  b->a.tensors = (ampl_tensor **)(p + n);
+  b->a.keys = (char **)(p + 2 * n);
+  b->a.values = (char **)(p + 2 * n + nmeta);
+  b->at = b->bytes + lists;
+  return b;
+}
+
+static char *box_text(box *b, const char *s) {
+  const size_t n = strlen(s) + 1;
+  char *copy = memcpy(b->at, s, n);
+  b->at += n;
+  return copy;
+}
+
+void ampl_archive_release(ampl_archive *a) {
+  if (!a) return;
+  box *b = (box *)a;
+  for (int64_t i = 0; i < a->n; i++) ampl_tensor_release(a->tensors[i]);
+  ampl_ctx_release(b->ctx);
+  free(b);
+}
+
+/* ------------------------------------------------------------------------------------------------ the header ------ */
+
+typedef struct entry {
+  const char       *name;
+  const file_dtype *dtype;
+  int               ndim;
+  int64_t           shape[AMPL_RANK_MAX];
+  uint64_t          numel, begin, end;
+} entry;
+
+typedef struct reader {
+  ampl_ctx *ctx;
+  ampl_file file;
+  uint64_t  data;               /* where the data begin */
+  json_t   *header;             /* owns every string of the entries */
+  json_t   *metadata;           /* lent; NULL: none */
+  entry    *entries;
+  size_t    n;
+} reader;
+
+#define DAMAGED(r, ...) ampl_error((r)->ctx, AMPL_EFORMAT, "%.300s: " __VA_ARGS__)
+
+static ampl_status parse_header(reader *r, const char *text, size_t bytes) {
+  json_error_t e;
+  if (text[0] != '{')
+    return DAMAGED(r, "byte 8: the header begins with byte 0x%02x, not with '{': no safetensors file", r->file.path,
+                   (unsigned char)text[0]);
+  r->header = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &e);
+  if (r->header) return AMPL_OK;
+  if (json_error_code(&e) == json_error_out_of_memory)
+    return ampl_error(r->ctx, AMPL_ENOMEM, "%.300s: out of memory for a header of %zu bytes", r->file.path, bytes);
+  return DAMAGED(r, "byte %lld: the header is no valid JSON: %s", r->file.path, 8 + (long long)e.position, e.text);
+}
+
+static ampl_status read_header(reader *r) {
+  unsigned char b[8];
+  const uint64_t size = r->file.size;
+  if (size < 8) return DAMAGED(r, "%llu bytes are no safetensors file: it begins with 8 bytes, the length of its header",
+                               r->file.path, (unsigned long long)size);
+  AMPL_TRY(ampl_file_read(&r->file, 0, b, 8));
+  uint64_t bytes = 0;
+  for (int i = 7; i >= 0; i--) bytes = bytes << 8 | b[i];
+  if (bytes > AMPL_SAFETENSORS_HEADER_MAX)
+    return DAMAGED(r, "byte 0: a header of %llu bytes; at most %d are allowed", r->file.path, (unsigned long long)bytes,
+                   AMPL_SAFETENSORS_HEADER_MAX);
+  if (bytes > size - 8)
+    return DAMAGED(r, "byte 0: a header of %llu bytes in a file of %llu: it is cut off or no safetensors file", r->file.path,
+                   (unsigned long long)bytes, (unsigned long long)size);
+  if (bytes < 2) return DAMAGED(r, "byte 0: a header of %llu bytes; the shortest is {}", r->file.path,
+                                (unsigned long long)bytes);
+  char *text = malloc(bytes);
+  if (!text) return ampl_error(r->ctx, AMPL_ENOMEM, "%.300s: out of memory for a header of %llu bytes", r->file.path,
+                               (unsigned long long)bytes);
+  ampl_status s = ampl_file_read(&r->file, 8, text, bytes);
+  if (s == AMPL_OK) s = parse_header(r, text, bytes);
+  free(text);
+  r->data = 8 + bytes;
+  return s;
+}
+
+static ampl_status check_metadata(reader *r) {
+  const char *key;
+  json_t *value;
+  if (!json_is_object(r->metadata)) return DAMAGED(r, "__metadata__ is no object", r->file.path);
+  json_object_foreach(r->metadata, key, value)
+    if (!json_is_string(value)) return DAMAGED(r, "__metadata__: the value of \"%.100s\" is no string", r->file.path, key);
+  return AMPL_OK;
+}
+
+static bool natural(const json_t *j, uint64_t *out) {
+  if (!json_is_integer(j) || json_integer_value(j) < 0) return false;
+  *out = (uint64_t)json_integer_value(j);
+  return true;
+}
+
+static ampl_status read_shape(reader *r, entry *e, const json_t *shape) {
+  const size_t ndim = json_array_size(shape);
+  if (!json_is_array(shape)) return DAMAGED(r, "tensor \"%.100s\" has no shape", r->file.path, e->name);
+  if (ndim > AMPL_RANK_MAX)
+    return ampl_error(r->ctx, AMPL_EUNSUPPORTED, "%.300s: tensor \"%.100s\" has %zu dimensions; at most %d are possible",
+                      r->file.path, e->name, ndim, AMPL_RANK_MAX);
+  bool     zero = false;
+  uint64_t numel = 1;
+  for (size_t i = 0; i < ndim; i++) {
+    uint64_t size;
+    if (!natural(json_array_get(shape, i), &size))
+      return DAMAGED(r, "tensor \"%.100s\": size %zu of its shape is no natural number", r->file.path, e->name, i + 1);
+    e->shape[i] = (int64_t)size;
+    if (size == 0) zero = true;
+    else if (__builtin_mul_overflow(numel, size, &numel) || numel > INT64_MAX / 8)
+      return DAMAGED(r, "tensor \"%.100s\": its shape has more elements than a file can hold", r->file.path, e->name);
+  }
+  e->ndim = (int)ndim;
+  e->numel = zero ? 0 : numel;
+  return AMPL_OK;
+}
+
+static ampl_status read_offsets(reader *r, entry *e, const json_t *offsets) {
+  const uint64_t held = r->file.size - r->data;
+  if (json_array_size(offsets) != 2 || !natural(json_array_get(offsets, 0), &e->begin) ||
+      !natural(json_array_get(offsets, 1), &e->end))
+    return DAMAGED(r, "tensor \"%.100s\": data_offsets are not two natural numbers", r->file.path, e->name);
+  if (e->begin > e->end)
+    return DAMAGED(r, "tensor \"%.100s\" ends at %llu, before it begins at %llu", r->file.path, e->name,
+                   (unsigned long long)e->end, (unsigned long long)e->begin);
+  if (e->end > held)
+    return DAMAGED(r, "tensor \"%.100s\" ends at byte %llu of the data, but the file holds %llu bytes of data: it is cut off",
+                   r->file.path, e->name, (unsigned long long)e->end, (unsigned long long)held);
+  const uint64_t bytes = e->numel * e->dtype->bytes;    /* numel <= 2^60: no overflow */
+  if (e->end - e->begin != bytes)
+    return DAMAGED(r, "tensor \"%.100s\": %s of its shape needs %llu bytes, but its data_offsets span %llu", r->file.path,
+                   e->name, e->dtype->name, (unsigned long long)bytes, (unsigned long long)(e->end - e->begin));
+  return AMPL_OK;
+}
+
+static ampl_status read_entry(reader *r, entry *e, const json_t *j) {
+  if (!json_is_object(j)) return DAMAGED(r, "tensor \"%.100s\": its entry is no object", r->file.path, e->name);
+  const char *dtype = json_string_value(json_object_get(j, "dtype"));
+  if (!dtype) return DAMAGED(r, "tensor \"%.100s\" has no dtype", r->file.path, e->name);
+  e->dtype = dtype_named(dtype);
+  if (!e->dtype)
+    return ampl_error(r->ctx, AMPL_EUNSUPPORTED, "%.300s: tensor \"%.100s\" has dtype %.20s, which ampl does not have",
+                      r->file.path, e->name, dtype);
+  AMPL_TRY(read_shape(r, e, json_object_get(j, "shape")));
+  return read_offsets(r, e, json_object_get(j, "data_offsets"));
+}
+
+static int by_place(const void *a, const void *b) {
+  const entry *x = a, *y = b;
+  if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+  if (x->end != y->end) return x->end < y->end ? -1 : 1;
+  return strcmp(x->name, y->name);
+}
+
+/* The data must be covered once, from its first byte to the file's last. */
+static ampl_status check_cover(reader *r) {
+  uint64_t at = 0;
+  for (size_t i = 0; i < r->n; i++) {
+    const entry *e = &r->entries[i];
+    if (e->begin > at)
+      return DAMAGED(r, "a hole: bytes %llu to %llu of the data, before tensor \"%.100s\", belong to no tensor", r->file.path,
+                     (unsigned long long)at, (unsigned long long)e->begin, e->name);
+    if (e->begin < at)
+      return DAMAGED(r, "an overlap: tensor \"%.100s\" begins at byte %llu of the data, but \"%.100s\" goes on to %llu",
+                     r->file.path, e->name, (unsigned long long)e->begin, i ? r->entries[i - 1].name : "",
+                     (unsigned long long)at);
+    at = e->end;
+  }
+  if (r->data + at != r->file.size)
+    return DAMAGED(r, "byte %llu: %llu bytes behind the last tensor", r->file.path, (unsigned long long)(r->data + at),
+                   (unsigned long long)(r->file.size - r->data - at));
+  return AMPL_OK;
+}
+
+static ampl_status read_entries(reader *r) {
+  const char *key;
+  json_t *value;
+  r->metadata = json_object_get(r->header, metadata_key);
+  if (r->metadata) AMPL_TRY(check_metadata(r));
+  const size_t n = json_object_size(r->header) - (r->metadata ? 1 : 0);
+  r->entries = calloc(n ? n : 1, sizeof *r->entries);
+  if (!r->entries)
+    return ampl_error(r->ctx, AMPL_ENOMEM, "%.300s: out of memory for %zu entries", r->file.path, n);
+  json_object_foreach(r->header, key, value) {
+    if (value == r->metadata) continue;
+    entry *e = &r->entries[r->n++];
+    e->name = key;
+    AMPL_TRY(read_entry(r, e, value));
+  }
+  qsort(r->entries, r->n, sizeof *r->entries, by_place);
+  return check_cover(r);
+}
+
+/* ------------------------------------------------------------------------------------------------ loading --------- */
+
+/* Reads in pieces and rewrites each: the bytes in the file are not those of the tensor. */
+static ampl_status read_widened(reader *r, const entry *e, void *dst) {
+  unsigned char piece[4096];
+  const size_t wide = ampl_dtype_size(e->dtype->dtype), per = sizeof piece / e->dtype->bytes;
+  for (uint64_t i = 0; i < e->numel; i += per) {
+    const size_t n = e->numel - i < per ? (size_t)(e->numel - i) : per;
+    AMPL_TRY(ampl_file_read(&r->file, r->data + e->begin + i * e->dtype->bytes, piece, n * e->dtype->bytes));
+    e->dtype->widen((char *)dst + i * wide, piece, n);
+  }
+  return AMPL_OK;
+}
+
+static ampl_status read_tensors(reader *r, box *b) {
+  for (size_t i = 0; i < r->n; i++) {
+    const entry *e = &r->entries[i];
+    ampl_tensor *t;
+    AMPL_TRY(ampl_file_tensor(r->ctx, e->dtype->dtype, e->ndim, e->shape, &t));
+    b->a.names[i] = box_text(b, e->name);
+    b->a.tensors[i] = t;
+    b->a.n++;
+    AMPL_TRY(e->dtype->widen ? read_widened(r, e, ampl_data(t))
+                             : ampl_file_read(&r->file, r->data + e->begin, ampl_data(t), (size_t)(e->end - e->begin)));
+  }
+  return AMPL_OK;
+}
+
+static ampl_status load(reader *r, ampl_archive **out) {
+  AMPL_TRY(read_header(r));
+  AMPL_TRY(read_entries(r));
+  const char *key;
+  json_t *value;
+  size_t text = 0;
+  for (size_t i = 0; i < r->n; i++) text += strlen(r->entries[i].name) + 1;
+  json_object_foreach(r->metadata, key, value) text += strlen(key) + json_string_length(value) + 2;
+  box *b = box_new(r->ctx, r->n, json_object_size(r->metadata), text);
+  if (!b) return ampl_error(r->ctx, AMPL_ENOMEM, "%.300s: out of memory for %zu names", r->file.path, r->n);
+  json_object_foreach(r->metadata, key, value) {
+    b->a.keys[b->a.nmeta] = box_text(b, key);
+    b->a.values[b->a.nmeta++] = box_text(b, json_string_value(value));
+  }
+  ampl_status s = read_tensors(r, b);
+  if (s == AMPL_OK) *out = &b->a;
+  else ampl_archive_release(&b->a);
+  return s;
+}
+
+ampl_status ampl_safetensors_load(ampl_ctx *ctx, const char *path, ampl_archive **out) {
+  reader r = {.ctx = ctx};
+  *out = NULL;
+  ampl_status s = ampl_file_open(ctx, path, &r.file);
+  if (s == AMPL_OK) s = load(&r, out);
+  json_decref(r.header);
+  free(r.entries);
+  ampl_file_close(&r.file);
+  return s;
+}
+
+/* ------------------------------------------------------------------------------------------------ saving ---------- */
+
+typedef struct item { const char *name; ampl_tensor *t; } item;
+typedef struct pair { const char *key, *value; } pair;
+
+static int by_size_and_name(const void *a, const void *b) {
+  const item *x = a, *y = b;
+  const size_t p = ampl_dtype_size(ampl_tensor_dtype(x->t)), q = ampl_dtype_size(ampl_tensor_dtype(y->t));
+  return p != q ? (p > q ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+static int by_key(const void *a, const void *b) { return strcmp(((const pair *)a)->key, ((const pair *)b)->key); }
+
+static ampl_status no_memory(ampl_ctx *ctx) {
+  return ampl_error(ctx, AMPL_ENOMEM, "out of memory for a file header");
+}
+
+/* object[key] = value, which is given away; `key` must be new there. */
+static ampl_status put(ampl_ctx *ctx, json_t *object, const char *key, json_t *value) {
+  if (json_object_get(object, key)) {
+    json_decref(value);
+    return ampl_error(ctx, AMPL_EARG, "the name \"%.100s\" is given twice", key);
+  }
+  /* jansson tells an invalid string and a lack of memory apart only by trying. */
+  json_t *probe = json_string(key);
+  if (!probe) {
+    json_decref(value);
+    return ampl_error(ctx, AMPL_EVALUE, "the name \"%.100s\" is no valid UTF-8", key);
+  }
+  json_decref(probe);
+  return json_object_set_new(object, key, value) == 0 ? AMPL_OK : no_memory(ctx);
+}
+
+static ampl_status metadata_object(ampl_ctx *ctx, json_t *header, int64_t n, const char *const *keys,
+                                   const char *const *values) {
+  if (n == 0) return AMPL_OK;
+  pair *pairs = malloc((size_t)n * sizeof *pairs);
+  json_t *object = json_object();
+  ampl_status s = pairs && object ? AMPL_OK : no_memory(ctx);
+  if (s == AMPL_OK) {
+    for (int64_t i = 0; i < n; i++) pairs[i] = (pair){keys[i], values[i]};
+    qsort(pairs, (size_t)n, sizeof *pairs, by_key);
+  }
+  for (int64_t i = 0; s == AMPL_OK && i < n; i++) {
+    json_t *value = json_string(pairs[i].value);
+    s = value ? put(ctx, object, pairs[i].key, value)
+              : ampl_error(ctx, AMPL_EVALUE, "metadata: the value of \"%.100s\" is no valid UTF-8", pairs[i].key);
+  }
+  free(pairs);
+  if (s == AMPL_OK) return put(ctx, header, metadata_key, object);
+  json_decref(object);
+  return s;
+}
+
+static ampl_status tensor_object(ampl_ctx *ctx, json_t *header, const item *it, uint64_t *at) {
+  if (strcmp(it->name, metadata_key) == 0)
+    return ampl_error(ctx, AMPL_EARG, "a tensor cannot have the name %s", metadata_key);
+  const uint64_t bytes = (uint64_t)ampl_numel(it->t) * ampl_dtype_size(ampl_tensor_dtype(it->t));
+  json_t *shape = json_array();
+  for (int i = 0; shape && i < ampl_ndim(it->t); i++)
+    if (json_array_append_new(shape, json_integer(ampl_shape(it->t)[i])) != 0) {
+      json_decref(shape);
+      shape = NULL;
+    }
+  if (!shape) return no_memory(ctx);
+  json_t *info = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_text(ampl_tensor_dtype(it->t)), "shape", shape,
+                           "data_offsets", (json_int_t)*at, (json_int_t)(*at + bytes));
+  if (!info) return no_memory(ctx);
+  *at += bytes;
+  return put(ctx, header, it->name, info);
+}
+
+/* The header's text, padded so that the data begin at a multiple of 8; to be freed. */
+static ampl_status header_text(ampl_ctx *ctx, const json_t *header, char **out, size_t *bytes) {
+  const size_t n = json_dumpb(header, NULL, 0, JSON_COMPACT), padded = (n + 7) / 8 * 8;
+  if (n == 0) return no_memory(ctx);
+  if (padded > AMPL_SAFETENSORS_HEADER_MAX)
+    return ampl_error(ctx, AMPL_EVALUE, "the names and metadata take %zu bytes; a header has at most %d", padded,
+                      AMPL_SAFETENSORS_HEADER_MAX);
+  char *text = malloc(padded);
+  if (!text) return no_memory(ctx);
+  memset(text + n, ' ', padded - n);
+  if (json_dumpb(header, text, n, JSON_COMPACT) != n) {
+    free(text);
+    return no_memory(ctx);
+  }
+  *out = text;
+  *bytes = padded;
+  return AMPL_OK;
+}
+
+static ampl_status write_tensor(ampl_ctx *ctx, ampl_writer *w, const ampl_tensor *t) {
+  const size_t bytes = (size_t)ampl_numel(t) * ampl_dtype_size(ampl_tensor_dtype(t));
+  if (bytes == 0) return AMPL_OK;
+  if (ampl_is_contiguous(t) && ampl_device_of(t) == ampl_device_at(0)) return ampl_writer_put(w, ampl_data(t), bytes);
+  void *copy;
+  AMPL_TRY(ampl_mem_get(ctx, ampl_device_at(0), bytes, AMPL_KIND_SCRATCH, &copy));
+  ampl_status s = ampl_to_bytes(t, copy, bytes);
+  if (s == AMPL_OK) s = ampl_writer_put(w, copy, bytes);
+  ampl_mem_put(ctx, ampl_device_at(0), copy, bytes, AMPL_KIND_SCRATCH);
+  return s;
+}
+
+static ampl_status write_file(ampl_ctx *ctx, const char *path, const char *text, size_t bytes, const item *items, int64_t n) {
+  ampl_writer *w;
+  unsigned char length[8];
+  AMPL_TRY(ampl_writer_open(ctx, path, &w));
+  for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)bytes >> (8 * i));
+  ampl_status s = ampl_writer_put(w, length, 8);
+  if (s == AMPL_OK) s = ampl_writer_put(w, text, bytes);
+  for (int64_t i = 0; s == AMPL_OK && i < n; i++) s = write_tensor(ctx, w, items[i].t);
+  if (s == AMPL_OK) return ampl_writer_close(w, true);
+  ampl_writer_close(w, false);
+  return s;
+}
+
+ampl_status ampl_safetensors_save(ampl_ctx *ctx, const char *path, int64_t n, const char *const *names,
+                                  ampl_tensor *const *tensors, int64_t nmeta, const char *const *keys,
+                                  const char *const *values) {
+  char *text = NULL;
+  size_t bytes = 0;
+  uint64_t at = 0;
+  json_t *header = json_object();
+  item *items = malloc((size_t)(n > 0 ? n : 1) * sizeof *items);
+  ampl_status s = header && items ? metadata_object(ctx, header, nmeta, keys, values) : no_memory(ctx);
+  if (s == AMPL_OK) {
+    for (int64_t i = 0; i < n; i++) items[i] = (item){names[i], tensors[i]};
+    qsort(items, (size_t)n, sizeof *items, by_size_and_name);
+  }
+  for (int64_t i = 0; s == AMPL_OK && i < n; i++) s = tensor_object(ctx, header, &items[i], &at);
+  if (s == AMPL_OK) s = header_text(ctx, header, &text, &bytes);
+  if (s == AMPL_OK) s = write_file(ctx, path, text, bytes, items, n);
+  json_decref(header);
+  free(items);
+  free(text);
+  return s;
+}
