@@ -17,21 +17,16 @@ static ampl_status infer_unscale(ampl_ctx *ctx, const ampl_args *in, ampl_meta *
   if (in->t[INV_SCALE]) AMPL_TRY(check_number(ctx, "inv_scale", in->t[INV_SCALE], AMPL_F32, 1));
   for (int i = GRADIENTS; i < in->nt; i++) {
     const ampl_tensor *g = in->t[i];
-    if (!g) continue;
-    if (!ampl_is_float(g))
+    if (g && !ampl_is_float(g))
       return ampl_error(ctx, AMPL_EDTYPE, "gradient %lld is %s; gradients are floats",
                         (long long)ampl_shown(ctx, i - GRADIENTS), ampl_tensor_text(ctx, g));
-    if (g->storage->device != in->t[FOUND_INF]->storage->device)
-      return ampl_error(ctx, AMPL_EDEVICE, "gradient %lld is on %s, the scale on %s",
-                        (long long)ampl_shown(ctx, i - GRADIENTS), ampl_tensor_device(g),
-                        ampl_tensor_device(in->t[FOUND_INF]));
   }
   return AMPL_OK;
 }
 
 AMPL_OP(amp_unscale,
-  .doc = "Multiplies gradients by inv_scale, in place (absent: only looks at them). The first that held an inf or a NaN "
-         "before sets found_inf to 1 and lowers first_bad to its place in the list; entries may be absent.",
+  .doc = "Multiplies gradients by inv_scale, in place (absent: only looks at them). The first that held an inf or a "
+         "NaN before sets found_inf to 1 and lowers first_bad to its place in the list; entries may be absent.",
   .args = {TENSOR_ONLY("found_inf"), TENSOR_ONLY("first_bad"), TENSOR_OPT("inv_scale"), TENSORS("gradients")},
   .nout = AMPL_OUT_NONE, .flags = AMPL_OP_INTERNAL | AMPL_OP_MUTATES | AMPL_OP_NO_GRAD, .infer = infer_unscale);
 

@@ -17,7 +17,7 @@ static ampl_status check_scalar(ampl_ctx *ctx, const char *name, const ampl_tens
   return ampl_error(ctx, AMPL_EARG, "%s must be one f32, not %s", name, ampl_tensor_text(ctx, x));
 }
 
-/* One entry of a list: there (unless `may_lack`), on the parameter's device, of its shape. */
+/* One entry of a list: there (unless `may_lack`) and of the parameter's shape. */
 static ampl_status check_entry(ampl_ctx *ctx, const char *list, int64_t i, const ampl_tensor *x, const ampl_tensor *p,
                                bool may_lack) {
   if (!x) {
@@ -27,9 +27,6 @@ static ampl_status check_entry(ampl_ctx *ctx, const char *list, int64_t i, const
   if (!ampl_same_shape(x, p))
     return ampl_error(ctx, AMPL_ESHAPE, "parameter %lld is %s, its %s %s", (long long)ampl_shown(ctx, i),
                       ampl_tensor_text(ctx, p), list, ampl_tensor_text(ctx, x));
-  if (x->storage->device != p->storage->device)
-    return ampl_error(ctx, AMPL_EDEVICE, "parameter %lld is on %s, its %s on %s", (long long)ampl_shown(ctx, i),
-                      ampl_tensor_device(p), list, ampl_tensor_device(x));
   return AMPL_OK;
 }
 
