@@ -1,0 +1,12 @@
+/* formula.h: the numbers that formulas in unary.def and binary.def name, the same for every kind of value. */
+#ifndef AMPL_FORMULA_H
+#define AMPL_FORMULA_H
+
+#define SQRT_HALF    0.70710678118654752440     /* sqrt(1/2) */
+#define INV_SQRT_2PI 0.39894228040143267794     /* 1 / sqrt(2 pi) */
+#define GELU_K       0.79788456080286535588     /* sqrt(2 / pi) */
+#define GELU_C       0.044715
+#define SELU_ALPHA   1.6732632423543772848170429916717
+#define SELU_SCALE   1.0507009873554804934193349852946
+
+#endif
