@@ -45,17 +45,17 @@ end
 ---@return string insert what all candidates go on with
 ---@return string[] candidates sorted
 return function(text)
-  local path, separator, word = text:match("([%a_][%w_%.:]*)([%.:])([%w_]*)$")
-  local value
+  local path, after, value, word
+  path, after = text:match("([%a_][%w_%.:]*)[%.:]([%w_]*)$")
   if path then
-    value = resolve(path)
+    value, word = resolve(path), after
   else
-    separator, word = text:match("[%)%]}]([:%.])([%w_]*)$")
-    if separator == ":" then
+    word = text:match("[%)%]}]:([%w_]*)$")
+    if word then
       value = ampl.zeros(1)                          -- what a call gives is most often a tensor
-    else
+    elseif not text:find("[%)%]}]%.[%w_]*$") then
       word = text:match("[%a_][%w_]*$")
-      value = word and not separator and _G
+      value = word and _G
     end
   end
   local names, list = {}, {}
