@@ -1,26 +1,21 @@
 -- Tables whose fields are modules that load at first use, so that a program pays for what it names.
 
----A table of the modules `prefix .. "." .. name`; `modules` maps a name to another module, for files of several things:
----the module is then asked for the field of that name.
+---A table of the modules `prefix .. "." .. name`.  Names that are not listed are asked of `rest`, when there is one:
+---rest.load(name) gives the value or nil, rest.names() the names it has.
 ---@param prefix string
 ---@param names string[]
----@param modules? table<string, string>
+---@param rest? {load: (fun(name: string): any), names: fun(): string[]}
 ---@return table
-return function(prefix, names, modules)
-  local known, list = {}, {}
-  for _, name in ipairs(names) do
-    known[name] = prefix .. "." .. name
-    list[#list + 1] = name
-  end
-  for name in pairs(modules or {}) do list[#list + 1] = name end
-  table.sort(list)
+return function(prefix, names, rest)
+  local known = {}
+  for _, name in ipairs(names) do known[name] = true end
 
   local function index(t, name)
     local value
     if known[name] then
-      value = require(known[name])
-    elseif modules and modules[name] then
-      value = require(modules[name])[name]
+      value = require(prefix .. "." .. name)
+    elseif rest then
+      value = rest.load(name)
     end
     rawset(t, name, value)
     return value
@@ -29,7 +24,8 @@ return function(prefix, names, modules)
   return setmetatable({}, {
     __index = index,
     __pairs = function(t)                               -- all names, also those not loaded yet (completion, help)
-      for _, name in ipairs(list) do index(t, name) end
+      for _, name in ipairs(names) do index(t, name) end
+      for _, name in ipairs(rest and rest.names() or {}) do index(t, name) end
       return next, t, nil
     end,
   })

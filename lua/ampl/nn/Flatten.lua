@@ -1,0 +1,17 @@
+-- Flatten: makes one dimension of dimensions start_dim to end_dim.
+
+local Module = require "ampl.nn.Module"
+
+---@class ampl.nn.Flatten : ampl.nn.Module
+local Flatten = Module:define("Flatten", {{"start_dim", "integer", 2}, {"end_dim", "integer", -1}})
+
+function Flatten:init(...)
+  local o = self:options(...)
+  self.start_dim, self.end_dim = o.start_dim, o.end_dim
+end
+
+function Flatten:forward(x)
+  return x:flatten(self.start_dim, self.end_dim)
+end
+
+return Flatten

@@ -1,0 +1,434 @@
+-- Module: the base of all layers and models.
+--
+--   local Net = nn.Module:extend("Net")
+--   function Net:init(n) self.fc = nn.Linear(n, 10) end
+--   function Net:forward(x) return self.fc(x):relu() end
+--   local net = Net(20)            -- constructs
+--   local y = net(x)               -- calls forward, and hooks
+--
+-- Parameters, buffers and children are fields.  What a module knows of its fields stands in its field `_module`:
+-- the order of first assignment and which names are parameters and buffers.
+
+local core = require "ampl.core"
+local args = require "ampl.args"
+local state = require "ampl.nn.state"
+local Parameter = require "ampl.nn.Parameter"
+local raise = require "ampl.raise"
+
+local is_tensor = core.is_tensor
+
+---@class ampl.nn.Module
+---@field name string of the class
+---@field training boolean
+---@overload fun(...): any
+local Module = {name = "Module"}
+Module.__index = Module
+
+local function is_module(v)
+  return type(v) == "table" and rawget(v, "_module") ~= nil
+end
+
+local class_meta = {}
+function class_meta.__call(class, ...)
+  local self = setmetatable({}, class)
+  rawset(self, "_module", {order = {}, known = {}, parameters = {}, buffers = {}})
+  rawset(self, "training", true)
+  self:init(...)
+  return self
+end
+setmetatable(Module, class_meta)
+
+---A class that inherits from this one: give it init and forward.
+---@param name string
+---@return ampl.nn.Module
+function Module:extend(name)
+  local class = {name = name}
+  for key, value in pairs(self) do                      -- metamethods are not looked up through __index
+    if type(key) == "string" and key:sub(1, 2) == "__" then class[key] = value end
+  end
+  class.__index = class
+  return setmetatable(class, {__index = self, __call = class_meta.__call})
+end
+
+---A class of layers whose arguments are `params` (see ampl.args); self:options(...) in its init reads them.
+---@param name string
+---@param params table
+---@return ampl.nn.Module
+function Module:define(name, params)
+  local class = self:extend(name)
+  class.params = params
+  class.signature = args.signature(name, params)
+  return class
+end
+
+---Reads the arguments of a layer; they are also what tostring shows.
+---@protected
+---@return table
+function Module:options(...)
+  local o = self.signature(...)
+  rawset(self, "_options", o)
+  return o
+end
+
+function Module:init() end
+
+function Module:forward()
+  raise("ESTATE", self.name, "has no forward")
+end
+
+-- ---------------------------------------------------------------------------------------------------- fields ------
+
+local function register(self, key)
+  local m = rawget(self, "_module")
+  if not m.known[key] then
+    m.known[key] = true
+    m.order[#m.order + 1] = key
+  end
+end
+
+function Module:__newindex(key, value)
+  if is_tensor(value) then
+    if value.requires_grad or Parameter.is(value) then
+      register(self, key)
+      rawget(self, "_module").parameters[key] = true
+    end
+  elseif is_module(value) then
+    register(self, key)
+  end
+  rawset(self, key, value)
+end
+
+-- A field that was assigned before, as another kind of thing, does not come through __newindex.
+local function catch_up(self)
+  local m, late = rawget(self, "_module"), {}
+  for key, value in next, self do
+    if is_tensor(value) then
+      if not m.buffers[key] and not m.parameters[key] and (value.requires_grad or Parameter.is(value)) then
+        m.parameters[key] = true
+        late[#late + 1] = key
+      end
+    elseif not m.known[key] and is_module(value) then
+      late[#late + 1] = key
+    end
+  end
+  table.sort(late, function(a, b) return tostring(a) < tostring(b) end)
+  for _, key in ipairs(late) do register(self, key) end
+end
+
+---The fields of one kind, without those of children, as a list of {name, value, key}.
+---@param kind "parameters"|"buffers"|"children"
+---@return table[]
+function Module:members(kind)
+  catch_up(self)
+  local m, out = rawget(self, "_module"), {}
+  for _, key in ipairs(m.order) do
+    local value = rawget(self, key)
+    local wanted
+    if kind == "children" then wanted = is_module(value) else wanted = is_tensor(value) and m[kind][key] end
+    if wanted then
+      out[#out + 1] = {math.type(key) == "integer" and tostring(key - 1) or tostring(key), value, key}
+    end
+  end
+  return out
+end
+
+---A tensor that is state but no parameter, as the running mean of a batch norm.
+---@param name string
+---@param tensor? ampl.Tensor
+---@param options? boolean|{persistent: boolean, optional: boolean} not persistent: not in the state dict; optional: a
+---state dict without it is complete
+function Module:register_buffer(name, tensor, options)
+  if type(options) ~= "table" then options = {persistent = options} end
+  if tensor ~= nil and not is_tensor(tensor) then
+    raise("EARG", self.name, ("register_buffer: %s must be a tensor, not %s"):format(name, args.shown(tensor)))
+  end
+  register(self, name)
+  local m = rawget(self, "_module")
+  m.parameters[name] = nil
+  m.buffers[name] = {persistent = options.persistent ~= false, optional = options.optional == true}
+  rawset(self, name, tensor)
+end
+
+---@param name string
+---@param tensor? ampl.Tensor
+function Module:register_parameter(name, tensor)
+  if tensor == nil then return end
+  self[name] = Parameter.is(tensor) and tensor or Parameter(tensor, {requires_grad = tensor.requires_grad})
+end
+
+---@param name string|integer
+---@param module ampl.nn.Module
+function Module:add_module(name, module)
+  self[name] = module
+end
+
+-- ---------------------------------------------------------------------------------------------------- walking -----
+
+---@param prefix? string put before every name
+---@param all? boolean a module that stands in several places under each of its names
+---@return fun(): string?, ampl.nn.Module? an iterator over names and modules, this one first
+function Module:named_modules(prefix, all)
+  local list, seen = {}, {}
+  local function walk(m, name)
+    if seen[m] and not all then return end
+    seen[m] = true
+    list[#list + 1] = {name, m}
+    for _, child in ipairs(m:members("children")) do
+      walk(child[2], name == "" and child[1] or name .. "." .. child[1])
+    end
+  end
+  walk(self, prefix or "")
+  local i = 0
+  return function()
+    i = i + 1
+    if list[i] then return list[i][1], list[i][2] end
+  end
+end
+
+---This module and all below it, each once.
+---@return ampl.nn.Module[]
+function Module:modules()
+  local out = {}
+  for _, m in self:named_modules() do out[#out + 1] = m end
+  return out
+end
+
+---@return ampl.nn.Module[]
+function Module:children()
+  local out = {}
+  for i, child in ipairs(self:members("children")) do out[i] = child[2] end
+  return out
+end
+
+---@return fun(): string?, ampl.nn.Module?
+function Module:named_children()
+  local list, i = self:members("children"), 0
+  return function()
+    i = i + 1
+    if list[i] then return list[i][1], list[i][2] end
+  end
+end
+
+-- The tensors of a kind in all modules: {name, tensor, module, key}; each once unless `all`.
+local function tensors(self, kind, all)
+  local out, seen = {}, {}
+  for prefix, m in self:named_modules("", all) do
+    for _, member in ipairs(m:members(kind)) do
+      if all or not seen[member[2]] then
+        seen[member[2]] = true
+        out[#out + 1] = {prefix == "" and member[1] or prefix .. "." .. member[1], member[2], m, member[3]}
+      end
+    end
+  end
+  return out
+end
+
+local function named(list)
+  local i = 0
+  return function()
+    i = i + 1
+    if list[i] then return list[i][1], list[i][2] end
+  end
+end
+
+local function values(list)
+  local out = {}
+  for i, item in ipairs(list) do out[i] = item[2] end
+  return out
+end
+
+---Every parameter once, in a fixed order.
+---@return ampl.Tensor[]
+function Module:parameters() return values(tensors(self, "parameters")) end
+---@return ampl.Tensor[]
+function Module:buffers() return values(tensors(self, "buffers")) end
+---@return fun(): string?, ampl.Tensor?
+function Module:named_parameters() return named(tensors(self, "parameters")) end
+---@return fun(): string?, ampl.Tensor?
+function Module:named_buffers() return named(tensors(self, "buffers")) end
+
+-- ---------------------------------------------------------------------------------------------------- state -------
+
+-- Parameters and buffers that are state, under all their names: {name, tensor, may be missing}.
+local function entries(self)
+  local out = {}
+  for _, item in ipairs(tensors(self, "parameters", true)) do out[#out + 1] = {item[1], item[2]} end
+  for _, item in ipairs(tensors(self, "buffers", true)) do
+    local how = rawget(item[3], "_module").buffers[item[4]]
+    if how.persistent then out[#out + 1] = {item[1], item[2], how.optional} end
+  end
+  return out
+end
+
+---A plain table from PyTorch's names to tensors that share their data with the module.
+---@return table<string, ampl.Tensor>
+function Module:state_dict()
+  local out = {}
+  for _, entry in ipairs(entries(self)) do out[entry[1]] = entry[2]:detach() end
+  return out
+end
+
+---Copies the tensors of `dict` into the module.  On an error nothing is changed.
+---@param dict table<string, ampl.Tensor>
+---@param options? boolean|{strict: boolean} strict = false takes what fits
+---@return {missing_keys: string[], unexpected_keys: string[], mismatched_keys: string[]}
+function Module:load_state_dict(dict, options)
+  local strict = options
+  if type(options) == "table" then strict = options.strict end
+  return state.load(self.name, entries(self), dict, strict ~= false)
+end
+
+---Moves to a device, casts parameters and float buffers.  They become other tensors: make optimisers afterwards.
+---@param target string|{dtype: string, device: string}
+---@return ampl.nn.Module self
+function Module:to(target)
+  local where = type(target) == "table" and target or state.target(target)
+  local moved = {}
+  for _, m in ipairs(self:modules()) do
+    for _, kind in ipairs({"parameters", "buffers"}) do
+      for _, member in ipairs(m:members(kind)) do
+        local old = member[2]
+        moved[old] = moved[old] or state.moved(old, where)
+        rawset(m, member[3], moved[old])
+      end
+    end
+  end
+  return self
+end
+
+function Module:half() return self:to("f16") end
+function Module:float() return self:to("f32") end
+function Module:bfloat16() return self:to("bf16") end
+function Module:double() return self:to("f64") end
+function Module:cpu() return self:to("cpu") end
+function Module:cuda() return self:to("cuda") end
+
+-- ---------------------------------------------------------------------------------------------------- modes -------
+
+---@param mode? boolean
+---@return ampl.nn.Module self
+function Module:train(mode)
+  for _, m in ipairs(self:modules()) do rawset(m, "training", mode ~= false) end
+  return self
+end
+
+---@return ampl.nn.Module self
+function Module:eval() return self:train(false) end
+
+---@param on? boolean
+---@return ampl.nn.Module self
+function Module:requires_grad_(on)
+  for _, item in ipairs(tensors(self, "parameters")) do item[2]:requires_grad_(on ~= false) end
+  return self
+end
+
+---Drops the gradients, or sets them to 0.
+---@param options? boolean|{set_to_none: boolean}
+function Module:zero_grad(options)
+  if type(options) == "table" then options = options.set_to_none end
+  for _, p in ipairs(self:parameters()) do
+    if options ~= false then
+      p.grad = nil
+    elseif p.grad then
+      p.grad = p.grad:detach():zero_()
+    end
+  end
+end
+
+---Calls fn(module) for every module, children first.
+---@param fn fun(m: ampl.nn.Module)
+---@return ampl.nn.Module self
+function Module:apply(fn)
+  for _, child in ipairs(self:children()) do child:apply(fn) end
+  fn(self)
+  return self
+end
+
+-- ---------------------------------------------------------------------------------------------------- calling -----
+
+-- One result as it is, several as a list: what a hook sees of a forward.
+local function result(packed)
+  if packed.n == 1 then return packed[1] end
+  packed.n = nil
+  return packed
+end
+
+local function call_hooked(self, m, ...)
+  local inputs = table.pack(...)
+  for _, hook in ipairs({table.unpack(m.pre_hooks)}) do
+    local changed = hook.fn(self, {table.unpack(inputs, 1, inputs.n)})
+    if changed ~= nil then
+      inputs = type(changed) == "table" and table.pack(table.unpack(changed)) or table.pack(changed)
+    end
+  end
+  local outputs = table.pack(self:forward(table.unpack(inputs, 1, inputs.n)))
+  for _, hook in ipairs({table.unpack(m.hooks)}) do
+    local seen = result({n = outputs.n, table.unpack(outputs, 1, outputs.n)})
+    local changed = hook.fn(self, {table.unpack(inputs, 1, inputs.n)}, seen)
+    if changed ~= nil then outputs = table.pack(changed) end
+  end
+  return table.unpack(outputs, 1, outputs.n)
+end
+
+function Module:__call(...)
+  local m = rawget(self, "_module")
+  if m.hooks then return call_hooked(self, m, ...) end
+  return self:forward(...)
+end
+
+local function add_hook(self, kind, fn)
+  if type(fn) ~= "function" then raise("EARG", self.name, "a hook must be a function, not " .. args.shown(fn)) end
+  local m, hook = rawget(self, "_module"), {fn = fn}
+  m.hooks, m.pre_hooks = m.hooks or {}, m.pre_hooks or {}
+  table.insert(m[kind], hook)
+  function hook.remove()
+    for i, h in ipairs(m[kind]) do
+      if h == hook then
+        table.remove(m[kind], i)
+        break
+      end
+    end
+    if #m.hooks + #m.pre_hooks == 0 then m.hooks, m.pre_hooks = nil, nil end
+  end
+  return hook
+end
+
+---fn(module, list of inputs, output) after every forward; what it returns, if anything, replaces the output.
+---@param fn function
+---@return {remove: fun(self)}
+function Module:register_forward_hook(fn) return add_hook(self, "hooks", fn) end
+
+---fn(module, list of inputs) before every forward; what it returns, if anything, replaces the inputs.
+---@param fn function
+---@return {remove: fun(self)}
+function Module:register_forward_pre_hook(fn) return add_hook(self, "pre_hooks", fn) end
+
+-- ---------------------------------------------------------------------------------------------------- showing -----
+
+---What stands in the brackets of tostring.
+---@return string
+function Module:extra_repr()
+  local o, parts = rawget(self, "_options") or {}, {}
+  for _, p in ipairs(self.params or {}) do
+    local v = o[p[1]]
+    if type(v) == "table" then v = "{" .. table.concat(v, ", ") .. "}" end
+    if v ~= nil and not is_tensor(v) then parts[#parts + 1] = p[1] .. " = " .. tostring(v) end
+  end
+  return table.concat(parts, ", ")
+end
+
+function Module:__tostring()
+  local lines = {}
+  for name, child in self:named_children() do
+    lines[#lines + 1] = ("  (%s): %s"):format(name, tostring(child):gsub("\n", "\n  "))
+  end
+  if #lines == 0 then return ("%s(%s)"):format(self.name, self:extra_repr()) end
+  return ("%s(\n%s\n)"):format(self.name, table.concat(lines, "\n"))
+end
+
+---Whether a value is a module.
+---@param v any
+---@return boolean
+function Module.is(v) return is_module(v) end
+
+return Module

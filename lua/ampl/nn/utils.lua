@@ -1,0 +1,185 @@
+-- ampl.nn.utils: clipping and measuring gradients, parameters as one vector.
+
+local core = require "ampl.core"
+local args = require "ampl.args"
+local parameters = require "ampl.nn.parameters"
+local raise = require "ampl.raise"
+
+local utils = {}
+
+-- The p-norm of one tensor as a number.  Where its powers leave f32 the sum is made again in f64.
+local function norm_of(t, p)
+  local x = t:detach()
+  local n = x:norm(p, {dtype = x.dtype == "f64" and "f64" or "f32"}):item()
+  if n ~= n or n == math.huge or n == 0 then
+    local wide = x:to("f64"):norm(p):item()
+    return wide
+  end
+  return n
+end
+
+local function total(list, p)
+  local sum, largest = 0.0, 0.0
+  for _, t in ipairs(list) do
+    local n = norm_of(t, p)
+    if n ~= n then return n end
+    largest = math.max(largest, n)
+    sum = sum + n ^ p
+  end
+  if p == math.huge then return largest end
+  if largest == 0 or largest == math.huge then return largest end
+  if sum == math.huge or sum == 0 then                  -- norms whose powers leave f64
+    sum = 0.0
+    for _, t in ipairs(list) do sum = sum + (norm_of(t, p) / largest) ^ p end
+    return largest * sum ^ (1 / p)
+  end
+  return sum ^ (1 / p)
+end
+
+-- The norm as what the functions return: f32, and f64 where gradients are.
+local function as_tensor(value, list)
+  local dtype = "f32"
+  for _, t in ipairs(list) do
+    if t.dtype == "f64" then dtype = "f64" end
+  end
+  return core.full({}, value, {dtype = dtype, device = list[1] and list[1].device})
+end
+
+local function norm_type(op, p)
+  if p == "inf" then p = math.huge end
+  if type(p) ~= "number" or p <= 0 or p ~= p then
+    raise("EVALUE", op, "norm_type must be a positive number or \"inf\", not " .. args.shown(p))
+  end
+  return p
+end
+
+local function gradients(op, params)
+  local out = {}
+  for _, p in ipairs(parameters(op, params)) do
+    local g = p.grad
+    if g then out[#out + 1] = g:detach() end
+  end
+  return out
+end
+
+local function finite(v)
+  return v == v and v ~= math.huge and v ~= -math.huge
+end
+
+local norm_signature = args.signature("get_total_norm", {
+  {"norm_type", "any", 2.0}, {"error_if_nonfinite", "boolean", false},
+})
+
+---The norm of all tensors as if they were one vector, summed in f32 or wider: a 0-d tensor, f32 (f64 for f64 tensors).
+---@param tensors ampl.Tensor[] gradients
+---@return ampl.Tensor
+function utils.get_total_norm(tensors, ...)
+  local o = norm_signature(...)
+  local list = parameters("get_total_norm", tensors)
+  local value = total(list, norm_type("get_total_norm", o.norm_type))
+  if o.error_if_nonfinite and not finite(value) then
+    raise("EVALUE", "get_total_norm", ("the norm is %s"):format(value))
+  end
+  return as_tensor(value, list)
+end
+
+-- Which parameter makes the norm what it is: "fc.weight" of a module, else "gradient 3".
+local function culprit(params)
+  local names = {}
+  if type(params) == "table" and type(params.named_parameters) == "function" then
+    for name, p in params:named_parameters() do names[p] = name end
+  end
+  for i, p in ipairs(parameters("clip_grad_norm_", params)) do
+    local g = p.grad
+    if g and not g:detach():isfinite():all():item() then return names[p] or "parameter " .. i end
+  end
+  return "none alone"
+end
+
+local clip_signature = args.signature("clip_grad_norm_", {
+  {"max_norm", "number"}, {"norm_type", "any", 2.0}, {"error_if_nonfinite", "boolean", false},
+})
+
+---Scales all gradients so that their norm is at most max_norm.  A norm that is not finite leaves them as they are.
+---With a GradScaler call scaler:unscale_(optimizer) before.
+---@param params ampl.Tensor[]|ampl.nn.Module
+---@return ampl.Tensor norm before, 0-d f32 (f64 for f64 gradients)
+function utils.clip_grad_norm_(params, ...)
+  local o = clip_signature(...)
+  local list = gradients("clip_grad_norm_", params)
+  local norm = total(list, norm_type("clip_grad_norm_", o.norm_type))
+  if not finite(norm) then
+    if o.error_if_nonfinite then
+      raise("EVALUE", "clip_grad_norm_", ("the norm of the gradients is %s; the first gradient that is not finite: %s")
+        :format(norm, culprit(params)))
+    end
+    return as_tensor(norm, list)
+  end
+  local factor = o.max_norm / (norm + 1e-6)
+  if factor < 1 then
+    for _, g in ipairs(list) do g:mul_(factor) end
+  end
+  return as_tensor(norm, list)
+end
+
+---Cuts every entry of the gradients to -value .. value; NaN stays.
+---@param params ampl.Tensor[]|ampl.nn.Module
+---@param value number
+function utils.clip_grad_value_(params, value)
+  if type(value) == "table" then value = value.clip_value end
+  if type(value) ~= "number" or value < 0 then
+    raise("EVALUE", "clip_grad_value_", "clip_value must be a number not below 0, not " .. args.shown(value))
+  end
+  for _, g in ipairs(gradients("clip_grad_value_", params)) do g:clamp_({min = -value, max = value}) end
+end
+
+---All parameters as one vector, in their order; gradients flow through it.
+---@param params ampl.Tensor[]|ampl.nn.Module
+---@return ampl.Tensor
+function utils.parameters_to_vector(params)
+  local list = {}
+  for i, p in ipairs(parameters("parameters_to_vector", params)) do list[i] = p:reshape(-1) end
+  return core.cat(list, 1)
+end
+
+---Writes a vector back into the parameters.
+---@param vector ampl.Tensor
+---@param params ampl.Tensor[]|ampl.nn.Module
+function utils.vector_to_parameters(vector, params)
+  local list, n = parameters("vector_to_parameters", params), 0
+  for _, p in ipairs(list) do n = n + p:numel() end
+  if vector:dim() ~= 1 or vector:numel() ~= n then
+    raise("ESHAPE", "vector_to_parameters", ("the parameters have %d entries, the vector is {%s}"):format(
+      n, table.concat(vector.shape, ", ")))
+  end
+  local at = 1
+  for _, p in ipairs(list) do
+    local size = p:numel()
+    p:detach():copy_(vector:detach():narrow(1, at, size):view(p.shape))
+    at = at + size
+  end
+end
+
+---How the gradients of a model look: largest and mean magnitude over finite entries, share of zeros, number of entries
+---that are not finite.  Parameters without a gradient are left out.
+---@param model ampl.nn.Module
+---@return table<string, {max: number, mean_abs: number, zero: number, nonfinite: integer}>
+function utils.grad_stats(model)
+  local out = {}
+  for name, p in model:named_parameters() do
+    local g = p.grad
+    if g then
+      local x = g:detach()
+      local n, good = x:numel(), x:isfinite()
+      local bad = n - good:count_nonzero():item()
+      local a = core.where(good, x:abs(), core.zeros_like(x)):to(x.dtype == "f64" and "f64" or "f32")
+      out[name] = {
+        max = n > 0 and a:max():item() or 0.0, mean_abs = n > bad and a:sum():item() / (n - bad) or 0.0,
+        zero = n > 0 and (n - x:count_nonzero():item()) / n or 0.0, nonfinite = math.tointeger(bad),
+      }
+    end
+  end
+  return out
+end
+
+return utils

@@ -1,0 +1,279 @@
+-- What all optimisers share: parameter groups, state, and the step, which is one fused op for each group.
+--
+-- An optimiser is a specification:
+--   params   its options, as in ampl.args
+--   op       the name of the internal op that does the step
+--   states   function(group) -> names of the tensors kept for each parameter, in the op's order
+--   counts   names of the numbers kept for each parameter, with their value at the start
+--   options  function(group) -> the op's options
+--   check    function(class name, group): raises for values that make no sense
+
+local core = require "ampl.core"
+local Class = require "ampl.class"
+local args = require "ampl.args"
+local parameters = require "ampl.nn.parameters"
+local raise = require "ampl.raise"
+
+---@class ampl.optim.Optimizer : ampl.Class
+---@field param_groups table[] live tables: params and options
+---@field state table<ampl.Tensor, table> what is kept for each parameter
+---@field defaults table
+local Optimizer = Class:extend("Optimizer")
+
+---Makes a class of optimisers.
+---@param name string
+---@param spec table
+---@return ampl.optim.Optimizer
+function Optimizer:define(name, spec)
+  local class = self:extend(name)
+  class.spec = spec
+  class.signature = args.signature(name, spec.params)
+  return class
+end
+
+local function is_group(v)
+  return type(v) == "table" and getmetatable(v) == nil and v.params ~= nil
+end
+
+---@param params ampl.Tensor[]|ampl.nn.Module|table[] a list of tensors, a module, or a list of {params = ..., lr = ...}
+function Optimizer:init(params, ...)
+  self.defaults = self.signature(...)
+  self.param_groups, self.state = {}, {}
+  if type(params) == "table" and is_group(params[1]) then
+    for _, group in ipairs(params) do self:add_param_group(group) end
+  else
+    self:add_param_group({params = params})
+  end
+end
+
+---Adds parameters with options of their own; what is not given is the optimiser's.
+---@param group table {params = ..., lr = ...}
+function Optimizer:add_param_group(group)
+  if not is_group(group) then raise("EARG", self.name, "a parameter group is a table {params = ..., options}") end
+  local list = parameters(self.name, group.params)
+  if #list == 0 then
+    raise("EARG", self.name, ("parameter group %d holds no parameters"):format(#self.param_groups + 1))
+  end
+  local seen = {}
+  for _, g in ipairs(self.param_groups) do
+    for _, p in ipairs(g.params) do seen[p] = true end
+  end
+  for i, p in ipairs(list) do
+    if seen[p] then raise("EARG", self.name, ("parameter %d of the group is in the optimizer already"):format(i)) end
+    seen[p] = true
+    if not p.is_leaf then
+      raise("EARG", self.name, ("parameter %d is the result of an op; only leaves can be trained"):format(i))
+    end
+  end
+  local given = {}
+  for k, v in pairs(self.defaults) do given[k] = v end
+  for k, v in pairs(group) do
+    if k ~= "params" then given[k] = v end
+  end
+  local options = self.signature(given)
+  for k, v in pairs(options) do                         -- groups share no tables
+    if type(v) == "table" then options[k] = {table.unpack(v)} end
+  end
+  self:check(options)
+  options.params = list
+  self.param_groups[#self.param_groups + 1] = options
+end
+
+-- What every optimiser asks of its options: {name, lowest allowed}.
+local lowest = {lr = 0, eps = 0, weight_decay = 0, momentum = 0, alpha = 0, lr_decay = 0, momentum_decay = 0,
+                initial_accumulator_value = 0}
+
+---@protected
+function Optimizer:check(group)
+  for name, low in pairs(lowest) do
+    local v = group[name]
+    if v and (v < low or v ~= v) then
+      raise("EVALUE", self.name, ("%s must not be below %g, got %g"):format(name, low, v))
+    end
+  end
+  for name, v in pairs({beta1 = group.betas and group.betas[1], beta2 = group.betas and group.betas[2],
+                        rho = group.rho}) do
+    if v < 0 or v >= 1 or v ~= v then
+      raise("EVALUE", self.name, ("%s must be at least 0 and below 1, got %s"):format(name, v))
+    end
+  end
+  if group.betas and #group.betas ~= 2 then
+    raise("EARG", self.name, ("betas is a list of 2 numbers, got %d"):format(#group.betas))
+  end
+  if self.spec.check then self.spec.check(self.name, group) end
+end
+
+---Drops the gradients, or sets them to 0.
+---@param options? boolean|{set_to_none: boolean}
+function Optimizer:zero_grad(options)
+  if type(options) == "table" then options = options.set_to_none end
+  for _, group in ipairs(self.param_groups) do
+    for _, p in ipairs(group.params) do
+      if options ~= false then
+        p.grad = nil
+      else
+        local g = p.grad
+        if g then p.grad = g:detach():zero_() end
+      end
+    end
+  end
+end
+
+-- Makes what is still missing of p's state; true when something was.  It outlives the scope that the step runs in.
+local function prepare(self, p, group)
+  local s = self.state[p]
+  if not s then
+    s = {}
+    self.state[p] = s
+  end
+  local wide, fresh = p.dtype == "f64" and "f64" or "f32", false
+  for _, name in ipairs(self.spec.states(group)) do
+    if not s[name] then
+      local start = self.spec.start and self.spec.start(name, group) or 0
+      s[name], fresh = core.full_like(p, start, {dtype = wide}):keep(), true
+    end
+  end
+  for _, count in ipairs(self.spec.counts or {}) do
+    s[count[1]] = s[count[1]] or core.full({}, count[2], {dtype = wide, device = p.device}):keep()
+  end
+  return fresh
+end
+
+-- One call of the fused op: the parameters, their gradients and states, list after list.
+local function run(self, group, list, extra)
+  local n = #list
+  if n == 0 then return end
+  local tensors = {}
+  for i, p in ipairs(list) do
+    tensors[i], tensors[n + i] = p, p.grad
+  end
+  local at = 2 * n
+  local function column(name)
+    for i, p in ipairs(list) do tensors[at + i] = self.state[p][name] end
+    at = at + n
+  end
+  for _, name in ipairs(self.spec.states(group)) do column(name) end
+  for _, count in ipairs(self.spec.counts or {}) do column(count[1]) end
+  local options = self.spec.options(group)
+  options.n, options.lr, options.weight_decay, options.maximize = n, group.lr, group.weight_decay, group.maximize
+  for k, v in pairs(extra or {}) do options[k] = v end
+  core.internal[self.spec.op](self.inv_scale, self.found_inf, tensors, options)
+end
+
+---@protected
+function Optimizer:step_group(group)
+  local old, new = {}, {}
+  for _, p in ipairs(group.params) do
+    if p.grad then
+      local list = prepare(self, p, group) and self.spec.first and new or old
+      list[#list + 1] = p
+    end
+  end
+  run(self, group, old)
+  run(self, group, new, self.spec.first)
+end
+
+---One step.  A closure computes the loss anew, runs backward and returns the loss.
+---A parameter without a gradient is left alone: no decay, no state, no count.
+---@param closure? fun(): ampl.Tensor
+---@return ampl.Tensor? loss what the closure returned
+function Optimizer:step(closure)
+  local loss
+  if closure then
+    local _ <close> = core.enable_grad()
+    loss = closure()
+  end
+  for _, group in ipairs(self.param_groups) do self:step_group(group) end
+  return loss
+end
+
+---The state as PyTorch lays it out: `state`, one table for each parameter, counted through all groups, and
+---`param_groups`, whose `params` are these numbers.  The tensors are those of the optimiser, not copies.
+---@return table
+function Optimizer:state_dict()
+  local out, n = {state = {}, param_groups = {}}, 0
+  for g, group in ipairs(self.param_groups) do
+    local copy = {}
+    for k, v in pairs(group) do copy[k] = type(v) == "table" and {table.unpack(v)} or v end
+    for i, p in ipairs(group.params) do
+      n = n + 1
+      copy.params[i] = n
+      out.state[n] = {}
+      for k, v in pairs(self.state[p] or {}) do out.state[n][k] = v end
+    end
+    out.param_groups[g] = copy
+  end
+  return out
+end
+
+-- A copy of a saved state for p: moments in the dtype that p's steps are made in, counts as they are.
+local function restored(saved, p)
+  local s = {}
+  for name, v in pairs(saved) do
+    if type(v) == "userdata" and v:dim() > 0 or name:find("exp_") then
+      s[name] = v:detach():to({device = p.device, dtype = p.dtype == "f64" and "f64" or "f32"}):clone():keep()
+    elseif type(v) == "userdata" then
+      s[name] = v:detach():to({device = p.device}):clone():keep()
+    else
+      s[name] = core.full({}, v, {dtype = p.dtype == "f64" and "f64" or "f32", device = p.device}):keep()
+    end
+  end
+  return next(s) and s or nil
+end
+
+---Takes a state over: options of the groups and what is kept for each parameter.  Nothing changes on an error.
+---@param state table
+function Optimizer:load_state_dict(state)
+  local function bad(text, ...) raise("EARG", self.name, "load_state_dict: " .. text:format(...)) end
+  if type(state) ~= "table" or type(state.param_groups) ~= "table" or type(state.state) ~= "table" then
+    bad("no state of an optimizer: state and param_groups are missing")
+  end
+  if #state.param_groups ~= #self.param_groups then
+    bad("%d parameter groups in the state, %d here", #state.param_groups, #self.param_groups)
+  end
+  local fresh, n = {}, 0
+  for g, group in ipairs(self.param_groups) do
+    local saved = state.param_groups[g]
+    if #saved.params ~= #group.params then
+      bad("group %d has %d parameters in the state, %d here", g, #saved.params, #group.params)
+    end
+    for i, p in ipairs(group.params) do
+      n = n + 1
+      local s = state.state[saved.params[i]] or {}
+      for _, name in ipairs(self.spec.states(saved)) do
+        local v = s[name]
+        if v and table.concat(v.shape, ", ") ~= table.concat(p.shape, ", ") then
+          bad("%s of parameter %d is {%s}, the parameter {%s}", name, n, table.concat(v.shape, ", "),
+              table.concat(p.shape, ", "))
+        end
+      end
+      fresh[p] = restored(s, p)
+    end
+  end
+  self.state = fresh
+  for g, group in ipairs(self.param_groups) do
+    for k, v in pairs(state.param_groups[g]) do
+      if k ~= "params" then group[k] = type(v) == "table" and {table.unpack(v)} or v end
+    end
+  end
+end
+
+function Optimizer:__tostring()
+  local lines = {self.name .. " ("}
+  for g, group in ipairs(self.param_groups) do
+    local names = {}
+    for k in pairs(group) do
+      if k ~= "params" then names[#names + 1] = k end
+    end
+    table.sort(names)
+    for i, k in ipairs(names) do
+      local v = group[k]
+      names[i] = k .. " = " .. (type(v) == "table" and "{" .. table.concat(v, ", ") .. "}" or tostring(v))
+    end
+    lines[#lines + 1] = ("  group %d: %d tensors, %s"):format(g, #group.params, table.concat(names, ", "))
+  end
+  lines[#lines + 1] = ")"
+  return table.concat(lines, "\n")
+end
+
+return Optimizer

@@ -1,0 +1,25 @@
+-- What Adam and AdamW share: two moments, optionally the largest second one, and a count.
+
+local Optimizer = require "ampl.optim.Optimizer"
+
+---@param name string
+---@param decay number default of weight_decay
+---@param decoupled boolean whether decay acts on the parameter itself, not on the gradient
+---@return ampl.optim.Optimizer
+return function(name, decay, decoupled)
+  return Optimizer:define(name, {
+    params = {
+      {"lr", "number", 1e-3}, {"betas", "numbers", {0.9, 0.999}}, {"eps", "number", 1e-8},
+      {"weight_decay", "number", decay}, {"amsgrad", "boolean", false}, {"maximize", "boolean", false},
+    },
+    op = "adam_step",
+    states = function(group)
+      return group.amsgrad and {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"} or {"exp_avg", "exp_avg_sq"}
+    end,
+    counts = {{"step", 0}},
+    options = function(group)
+      return {beta1 = group.betas[1], beta2 = group.betas[2], eps = group.eps, amsgrad = group.amsgrad,
+              decoupled = decoupled}
+    end,
+  })
+end
