@@ -260,6 +260,105 @@ AMPL_API void        ampl_autocast_leave(ampl_ctx *ctx);
 
 AMPL_API void ampl_manual_seed(ampl_ctx *ctx, uint64_t seed);
 
+/* ------------------------------------------------------------------------------------------------ amp ------------- */
+
+/* The gradient scaler.  An iteration is: scale the loss, run backward, for each optimiser ask ampl_scaler_step_allowed
+ * and, if so, step it and say so by ampl_scaler_stepped, then ampl_scaler_update once.
+ *
+ *   ampl_scaler_scale(s, loss, &scaled);  ampl_backward(scaled, NULL, 0);
+ *   ampl_scaler_step_allowed(s, key, &params, &allowed);
+ *   if (allowed) { my_step(...);  ampl_scaler_stepped(s, key); }
+ *   ampl_scaler_update(s);
+ *
+ * Scale, growth tracker and the flags for overflows live on the device of the first loss; step_allowed waits for one
+ * flag, and an overflow makes update wait, too.  Gradients of a step that was not allowed stay readable; the next
+ * backward that reaches their parameter replaces them, and an unscale before that drops them. */
+typedef struct ampl_scaler ampl_scaler;
+
+/* What happens when an overflow would take the scale below min_scale. */
+#define AMPL_ON_FLOOR_MAP(X) X(WARN, warn) X(RAISE, raise) X(KEEP, keep)
+typedef enum ampl_on_floor {
+#define AMPL_X(NAME, name) AMPL_ON_FLOOR_##NAME,
+  AMPL_ON_FLOOR_MAP(AMPL_X)
+#undef AMPL_X
+  AMPL_ON_FLOOR_COUNT
+} ampl_on_floor;
+
+typedef struct ampl_scaler_options {
+  size_t  struct_size;          /* sizeof(ampl_scaler_options); set by AMPL_SCALER_OPTIONS_INIT */
+  bool    enabled;              /* false: scale gives the loss back, every step is allowed */
+  double  init_scale, growth_factor, backoff_factor;
+  int64_t growth_interval;      /* iterations without an overflow until the scale grows */
+  double  min_scale, max_scale;
+  int64_t hysteresis;           /* the scale falls at the nth overflow in a row */
+  int64_t max_consecutive_skips;        /* so many iterations with an overflow in a row are an error; 0: no limit */
+  int     on_floor;             /* ampl_on_floor */
+} ampl_scaler_options;
+#define AMPL_SCALER_OPTIONS_INIT {sizeof(ampl_scaler_options), true, 65536, 2, 0.5, 2000, 0x1p-126, 0x1p127, 1, 0, 0}
+
+/* The parameters of one optimiser; names, and single entries of it, may be NULL. */
+typedef struct ampl_params {
+  ampl_tensor *const *v;
+  const char *const  *names;
+  int64_t             n;
+} ampl_params;
+
+typedef struct ampl_scaler_state {
+  double  scale, growth_factor, backoff_factor;
+  int64_t growth_interval, growth_tracker;
+  int64_t hysteresis_left;      /* overflows until the scale falls */
+  int64_t taken, skipped, consecutive_skips;
+} ampl_scaler_state;
+
+typedef struct ampl_scaler_stats {
+  int64_t     taken, skipped;   /* steps, of all optimisers */
+  int64_t     consecutive_skips;        /* iterations in a row, up to now, with an overflow */
+  bool        last_taken;       /* the last step was taken (also before the first one) */
+  int64_t     skip_step;        /* the last skip: which step it was, from 1 (0: there was none), ... */
+  int64_t     skip_parameter;   /* ... the first parameter with an inf or a NaN in its gradient, ... */
+  const char *skip_name;        /* ... its name or NULL, good until the next skip, ... */
+  double      skip_scale;       /* ... and the scale then */
+} ampl_scaler_stats;
+
+/* `options` may be NULL.  EVALUE for a value out of its range. */
+AMPL_API ampl_status ampl_scaler_new(ampl_ctx *ctx, const ampl_scaler_options *options, ampl_scaler **out);
+AMPL_API void        ampl_scaler_retain(ampl_scaler *s);
+AMPL_API void        ampl_scaler_release(ampl_scaler *s);
+
+/* A name for an optimiser; none is given twice, so a new optimiser at a dead one's address inherits nothing. */
+AMPL_API uint64_t ampl_scaler_key(ampl_scaler *s);
+
+/* x * scale; f32 at least, in any rank. */
+AMPL_API ampl_status ampl_scaler_scale(ampl_scaler *s, ampl_tensor *x, ampl_tensor **out);
+/* Divides the gradients of `p` by the scale, each once until backward writes it again, and looks for inf and NaN.  A
+ * f16 gradient becomes f32.  ESTATE when `key` was unscaled or stepped in this iteration, or nothing was scaled yet. */
+AMPL_API ampl_status ampl_scaler_unscale(ampl_scaler *s, uint64_t key, const ampl_params *p);
+/* Whether the optimiser may step: unscales, if that was not done, and waits for the flag. */
+AMPL_API ampl_status ampl_scaler_step_allowed(ampl_scaler *s, uint64_t key, const ampl_params *p, bool *allowed);
+/* The optimiser has stepped. */
+AMPL_API ampl_status ampl_scaler_stepped(ampl_scaler *s, uint64_t key);
+/* Ends the iteration: the scale backs off or grows, and the optimisers' records are forgotten. */
+AMPL_API ampl_status ampl_scaler_update(ampl_scaler *s);
+/* The same with a scale of the caller's; the growth tracker and hysteresis start over. */
+AMPL_API ampl_status ampl_scaler_set_scale(ampl_scaler *s, double scale);
+
+/* For optimisers that evaluate the loss themselves, maybe several times a step: takes back what this iteration knows of
+ * `key`, after unscale and before the next backward.  With `back_off` the scale falls at once, as update would do. */
+AMPL_API ampl_status ampl_scaler_again(ampl_scaler *s, uint64_t key, bool back_off);
+/* After unscale: whether it met an inf or a NaN (waits); the place of the first parameter that held one, else -1. */
+AMPL_API ampl_status ampl_scaler_found(ampl_scaler *s, uint64_t key, int64_t *parameter);
+/* Ends the step of `key` as skipped although nothing asked step_allowed. */
+AMPL_API ampl_status ampl_scaler_skip(ampl_scaler *s, uint64_t key, const ampl_params *p);
+
+/* 1 when disabled; waits. */
+AMPL_API ampl_status ampl_scaler_get_scale(ampl_scaler *s, double *out);
+AMPL_API void        ampl_scaler_get_options(const ampl_scaler *s, ampl_scaler_options *out);
+/* All but `enabled` and init_scale may be changed at any time. */
+AMPL_API ampl_status ampl_scaler_set_options(ampl_scaler *s, const ampl_scaler_options *options);
+AMPL_API ampl_status ampl_scaler_get_state(ampl_scaler *s, ampl_scaler_state *out);
+AMPL_API ampl_status ampl_scaler_set_state(ampl_scaler *s, const ampl_scaler_state *state);
+AMPL_API void        ampl_scaler_get_stats(const ampl_scaler *s, ampl_scaler_stats *out);
+
 #ifdef __cplusplus
 }
 #endif
