@@ -127,7 +127,8 @@ enum {                          /* ampl_op.flags */
   AMPL_OP_VIEW        = 1,      /* output 0 is a view of operand 0: infer gives strides and offset; no kernel */
   AMPL_OP_INPLACE     = 2,      /* has an in-place form `name_` that writes operand 0 */
   AMPL_OP_RANDOM      = 4,      /* draws from the context's stream */
-  AMPL_OP_ELEMENTWISE = 8,      /* operands broadcast and promote together; `infer` may be NULL; strides are kept.  A plain
+  AMPL_OP_ELEMENTWISE = 8,      /* operands broadcast and promote together; strides are kept; `infer`, where there is
+                                   one, changes or refuses the result.  A plain
                                    number (AMPL_T_NUMBER) arrives at the kernel as f64 where it computes in floats, else
                                    as i64: x * 1e-9 is no 0 in f16 */
   AMPL_OP_NO_GRAD     = 16,     /* has no gradient by nature: integer or bool results, creators */
@@ -155,6 +156,7 @@ typedef struct ampl_grad ampl_grad;
 struct ampl_op {
   const char *name, *doc;
   ampl_arg    args[AMPL_ARGS_MAX];      /* ends at name == NULL */
+  uint16_t    id;                       /* its place in the table */
   uint8_t     nout;                     /* outputs; 0 counts as 1 */
   uint8_t     cast;                     /* ampl_cast */
   uint16_t    flags;
@@ -169,9 +171,9 @@ struct ampl_op {
 };
 
 /* AMPL_OP(softmax, .doc = ..., .args = {TENSOR("x"), DIM("dim", -1)}, ...) */
-#define AMPL_OP(id, ...) const ampl_op ampl_op_##id = {.name = #id, __VA_ARGS__}
+#define AMPL_OP(name_, ...) const ampl_op ampl_op_##name_ = {.name = #name_, .id = AMPL_OPID_##name_, __VA_ARGS__}
 
-enum {                                  /* the op's number: AMPL_OP_ID(softmax) */
+enum {                                  /* the op's number */
 #define OP(id) AMPL_OPID_##id,
 #include "ops.def"
 #undef OP

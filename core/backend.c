@@ -1,0 +1,150 @@
+/* backend.c: the registry of devices: the CPU, and plug-ins found at run time.
+ *
+ * A plug-in is a file ampl-NAME.so in one of: the folders of AMPL_BACKEND_PATH, the folder of libampl, lib/ampl beside it.
+ * Never the current directory; never unloaded.  Each candidate is listed with the reason why it was refused. */
+#define _GNU_SOURCE
+#include "backend.h"
+#include "op_table.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const ampl_backend ampl_cpu_backend;
+
+static ampl_device devices[AMPL_DEVICES_MAX];
+static int ndevices;
+static ampl_candidate candidates[AMPL_CANDIDATES_MAX];
+static int ncandidates;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+ampl_device *ampl_device_at(int id) { return &devices[id]; }
+
+/* Resolves kernel names to slots; a dtype of NONE fills the whole row. */
+static ampl_kernel_fn (*resolve(const ampl_backend *b))[AMPL_DTYPE_COUNT] {
+  ampl_kernel_fn (*slots)[AMPL_DTYPE_COUNT] = calloc(AMPL_OPID_COUNT, sizeof *slots);
+  for (int l = 0; slots && b->kernels && b->kernels[l]; l++)
+    for (const ampl_kernel *k = b->kernels[l]; k->op; k++) {
+      const ampl_op *op = ampl_op_find(k->op);
+      for (int t = 0; op && t < AMPL_DTYPE_COUNT; t++)
+        if (k->dtype == AMPL_DTYPE_NONE || k->dtype == t) slots[op->id][t] = k->fn;
+    }
+  return slots;
+}
+
+static bool refuse(ampl_candidate *c, const char *why) {
+  snprintf(c->why, sizeof c->why, "%s", why);
+  return false;
+}
+
+static bool add_backend(const ampl_backend *b, ampl_candidate *c) {
+  char why[sizeof c->why] = "it says that it cannot work here";
+  if (!b) return refuse(c, "it gave no backend");
+  if (b->abi != AMPL_BACKEND_ABI || b->struct_size != sizeof *b) return refuse(c, "it was built for another version of ampl");
+  if (b->probe && !b->probe(why, sizeof why)) return refuse(c, why);
+  const int n = b->device_count();
+  ampl_kernel_fn (*slots)[AMPL_DTYPE_COUNT] = n > 0 ? resolve(b) : NULL;
+  if (n < 1) return refuse(c, "it found no device");
+  if (!slots) return refuse(c, "out of memory");
+  for (int i = 0; i < n && ndevices < AMPL_DEVICES_MAX; i++) {
+    ampl_device *d = &devices[ndevices];
+    *d = (ampl_device){.backend = b, .index = i, .id = ndevices++, .kernels = slots};
+    snprintf(d->name, sizeof d->name, i ? "%s:%d" : "%s", b->name, i);
+  }
+  c->devices = n;
+  return true;
+}
+
+static const ampl_host host = {AMPL_BACKEND_ABI, sizeof host, ampl_error, ampl_tensor_new_default, ampl_tensor_release, ampl_threads};
+
+static void try_plugin(const char *folder, const char *file) {
+  if (ncandidates == AMPL_CANDIDATES_MAX) return;
+  ampl_candidate *c = &candidates[ncandidates++];
+  snprintf(c->name, sizeof c->name, "%s/%s", folder, file);
+  void *lib = dlopen(c->name, RTLD_NOW | RTLD_LOCAL);
+  if (!lib) {
+    const char *why = dlerror();
+    refuse(c, why ? why : "it could not be opened");
+    return;
+  }
+  ampl_backend_init_fn init;
+  *(void **)&init = dlsym(lib, "ampl_backend_init");
+  if (init) add_backend(init(&host), c);
+  else refuse(c, "it has no ampl_backend_init");
+}
+
+static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static void search(const char *folder) {
+  char *names[AMPL_CANDIDATES_MAX];
+  int n = 0;
+  DIR *dir = opendir(folder);
+  struct dirent *e;
+  while (dir && n < AMPL_CANDIDATES_MAX && (e = readdir(dir))) {
+    const size_t len = strlen(e->d_name);
+    if (len > 8 && strncmp(e->d_name, "ampl-", 5) == 0 && strcmp(e->d_name + len - 3, ".so") == 0 && (names[n] = strdup(e->d_name))) n++;
+  }
+  if (dir) closedir(dir);
+  qsort(names, (size_t)n, sizeof *names, compare_names);
+  for (int i = 0; i < n; i++) {
+    try_plugin(folder, names[i]);
+    free(names[i]);
+  }
+}
+
+static void find_backends(void) {
+  char folder[512], path[1024];
+  const char *list = getenv("AMPL_BACKEND_PATH");
+  Dl_info self;
+  ampl_candidate *c = &candidates[ncandidates++];
+  snprintf(c->name, sizeof c->name, "cpu (built in)");
+  add_backend(&ampl_cpu_backend, c);
+  snprintf(path, sizeof path, "%s", list ? list : "");
+  for (char *next, *p = path; *p; p = next) {
+    next = strchr(p, ':');
+    if (next) *next++ = 0;
+    else next = p + strlen(p);
+    if (*p == '/') search(p);           /* absolute ones only: what a name means must not depend on where one stands */
+  }
+  if (!dladdr((void *)&ampl_ctx_new, &self) || !self.dli_fname || self.dli_fname[0] != '/') return;
+  snprintf(folder, sizeof folder, "%s", self.dli_fname);
+  char *slash = strrchr(folder, '/');
+  if (!slash) return;
+  *slash = 0;
+  search(folder);
+  snprintf(path, sizeof path, "%.500s/ampl", folder);
+  search(path);
+}
+
+int ampl_device_number(void) {
+  pthread_once(&once, find_backends);
+  return ndevices;
+}
+
+const ampl_candidate *ampl_candidate_at(int i) {
+  pthread_once(&once, find_backends);
+  return i < ncandidates ? &candidates[i] : NULL;
+}
+
+const char *ampl_device_name(int i) { return i >= 0 && i < ampl_device_number() ? devices[i].name : NULL; }
+
+static void known_devices(char *text, size_t size) {
+  size_t n = 0;
+  for (int i = 0; i < ndevices && n < size; i++) n += (size_t)snprintf(text + n, size - n, i ? ", %s" : "%s", devices[i].name);
+}
+
+ampl_device *ampl_device_find(ampl_ctx *ctx, const char *name) {
+  char known[256] = "";
+  pthread_once(&once, find_backends);
+  const size_t len = strlen(name);
+  for (int i = 0; i < ndevices; i++) {
+    const char *d = devices[i].name;
+    if (strcmp(d, name) == 0 || (strncmp(d, name, strlen(d)) == 0 && len == strlen(d) + 2 && strcmp(name + strlen(d), ":0") == 0)) return &devices[i];
+  }
+  known_devices(known, sizeof known);
+  ampl_error(ctx, AMPL_EDEVICE, "there is no device \"%s\" here; there is: %s (`ampl --devices` says why others were refused)", name, known);
+  return NULL;
+}

@@ -1,0 +1,97 @@
+/* graph.h: the autograd graph.
+ *
+ * A node stands for one recorded call.  It refers to the nodes of its operands (never the other way round), so the
+ * graph is freed by counting references.  A saved output is an alias without a graph, so a node never holds itself.
+ * Two cycles are possible, and documented: x -> grad -> node -> x after create_graph (broken by zero_grad or
+ * x.grad = nil), and a hook whose closure holds its tensor (broken by removing the hook).
+ *
+ * Node numbers rise along every path of a recorded computation, so the backward walk is: collect what is reachable, sort
+ * by number, go down.  No recursion. */
+#ifndef AMPL_GRAPH_H
+#define AMPL_GRAPH_H
+
+#include "ctx.h"
+
+typedef struct ampl_edge {
+  ampl_node   *node;            /* where the gradient goes: output `out` of this node ... */
+  ampl_tensor *leaf;            /* ... or this leaf; both NULL: nowhere */
+  int          out;
+} ampl_edge;
+
+/* What a foreign node (a Lua Function) does.  dx[i]: one reference or NULL each, for every operand. */
+typedef struct ampl_foreign {
+  const char *name;
+  ampl_status (*backward)(void *ud, ampl_ctx *ctx, int ny, ampl_tensor *const *dy, int nx, ampl_tensor **dx, const bool *need);
+  void (*release)(void *ud);
+  void *ud;
+} ampl_foreign;
+
+struct ampl_hook {
+  ampl_hook *next;
+  int        out;               /* which output of its node */
+  uint64_t   id;
+  /* May replace the gradient: *dy is lent, *replacement one reference or NULL. */
+  ampl_status (*fn)(void *ud, ampl_ctx *ctx, ampl_tensor *dy, ampl_tensor **replacement);
+  void (*release)(void *ud);
+  void *ud;
+};
+
+struct ampl_view {
+  ampl_tensor *base;            /* never a view itself; one reference */
+  ampl_node   *seen;            /* base's node when this view's own node was made: identity only */
+};
+
+enum { AMPL_NODE_FREED = 1, AMPL_NODE_WIDE = 2 };       /* WIDE: gradients from several uses are summed in f32 */
+
+struct ampl_node {
+  int            refs;
+  uint8_t        nx, ny, flags;
+  uint16_t       np, nints;
+  const ampl_op *op;            /* NULL: foreign */
+  ampl_ctx      *ctx;
+  uint64_t       seq;
+  size_t         bytes;         /* of this block */
+  int64_t        index_base;
+  ampl_edge     *edge;          /* [nx] */
+  ampl_meta     *xm, *ym;       /* [nx], [ny]: shape and dtype */
+  ampl_tensor  **x, **y;        /* [nx], [ny]: saved, NULL where not */
+  uint32_t      *version;       /* [nx + ny]: of what is saved */
+  ampl_value    *p;             /* [np], lists copied behind */
+  ampl_hook     *hooks;
+  ampl_tensor  **retains;       /* [ny]: not counted; who wants its output's gradient in .grad; or NULL */
+  ampl_foreign   foreign;
+  ampl_node     *next_dead;
+  char          *where;         /* AMPL_WHERE_BYTES: where the forward call stood, in anomaly mode */
+};
+
+/* Records the call `in` -> out on a new node; out[i]->node is set.  `wide`: see AMPL_NODE_WIDE. */
+ampl_status ampl_graph_record(ampl_ctx *ctx, const ampl_args *in, int nout, ampl_tensor **out, unsigned flags);
+ampl_status ampl_graph_foreign(ampl_ctx *ctx, const ampl_foreign *f, int nx, ampl_tensor *const *x, int ny, ampl_tensor **y);
+void        ampl_node_release(ampl_node *node);
+
+/* After an in-place write whose value was computed with a graph: self's graph becomes that of `value`'s node.  With a
+ * base, base's graph gets the write, too. */
+ampl_status ampl_graph_rebase(ampl_ctx *ctx, ampl_tensor *self, ampl_tensor *value);
+/* Remembers that y views x. */
+ampl_status ampl_graph_view(ampl_ctx *ctx, ampl_tensor *y, ampl_tensor *x);
+/* Brings a view's node up to date when its base was written in place since. */
+ampl_status ampl_graph_settle(ampl_ctx *ctx, ampl_tensor *x);
+
+/* Drops what a dying tensor holds. */
+void ampl_graph_forget(ampl_ctx *ctx, ampl_tensor *x);
+
+/* Drops what backward needed: the graph can be walked no more. */
+void ampl_node_drop_saved(ampl_node *node);
+
+/* Anomaly mode (trace.c): the place of the forward call, kept with the node. */
+#define AMPL_WHERE_BYTES 192
+void        ampl_anomaly_note(ampl_ctx *ctx, ampl_node *node);
+/* Checks the gradients that `node` gave. */
+ampl_status ampl_anomaly_check(ampl_ctx *ctx, const ampl_node *node, int n, ampl_tensor *const *dx);
+
+/* Adds a hook; its number, 0: out of memory.  EGRAD when x wants no gradient. */
+ampl_status ampl_hook_add(ampl_tensor *x, const ampl_hook *hook, uint64_t *id);
+void        ampl_hook_remove(ampl_tensor *x, uint64_t id);
+ampl_status ampl_retain_grad(ampl_tensor *x);
+
+#endif

@@ -1,0 +1,81 @@
+/* modes.c: the stack of modes: grad on or off, inference, autocast regions.  An entry is removed by its own number
+ * wherever it stands, so scopes that end out of order (coroutines, errors) do no harm. */
+#include "ctx.h"
+#include "autocast.h"
+
+#include <string.h>
+
+void ampl_modes_init(ampl_modes *m) { *m = (ampl_modes){.grad = true, .ground = true}; }
+
+/* What counts is the innermost entry of each kind. */
+static void settle(ampl_modes *m) {
+  bool grad = false, inference = false, autocast = false;
+  m->grad = m->ground;
+  m->inference = false;
+  m->autocast = NULL;
+  for (ampl_mode *e = m->top; e; e = e->outer) {
+    if (e->kind == AMPL_MODE_GRAD && !grad) m->grad = e->on, grad = true;
+    if (e->kind == AMPL_MODE_INFERENCE && !inference) m->inference = e->on, inference = true;
+    if (e->kind == AMPL_MODE_AUTOCAST && !autocast) m->autocast = e, autocast = true;
+  }
+  if (m->inference) m->grad = false;
+}
+
+static void drop(ampl_ctx *ctx, ampl_modes *m, ampl_mode *e) {
+  if (e->kind == AMPL_MODE_AUTOCAST && --m->regions == 0) ampl_autocast_cache_clear(ctx, m);
+  if (e->override) ampl_obj_put(ctx, e->override, AMPL_OPID_COUNT);
+  ampl_obj_put(ctx, e, sizeof *e);
+}
+
+uint64_t ampl_mode_enter(ampl_ctx *ctx, const ampl_mode *mode) {
+  ampl_modes *m = ctx->modes;
+  ampl_mode *e = ampl_obj_get(ctx, sizeof *e);
+  if (!e) {
+    ampl_error(ctx, AMPL_ENOMEM, "out of memory");
+    return 0;
+  }
+  *e = *mode;
+  e->id = ++ctx->mode_ids;
+  e->outer = m->top;
+  m->top = e;
+  if (e->kind == AMPL_MODE_AUTOCAST) m->regions++;
+  settle(m);
+  return e->id;
+}
+
+bool ampl_mode_leave(ampl_ctx *ctx, ampl_modes *m, uint64_t id) {
+  for (ampl_mode **p = &m->top; *p; p = &(*p)->outer) {
+    ampl_mode *e = *p;
+    if (e->id != id) continue;
+    *p = e->outer;
+    drop(ctx, m, e);
+    settle(m);
+    return true;
+  }
+  return false;
+}
+
+void ampl_modes_close(ampl_ctx *ctx, ampl_modes *m) {
+  while (m->top) ampl_mode_leave(ctx, m, m->top->id);
+  ampl_autocast_cache_free(ctx, m);
+}
+
+bool ampl_set_grad_enabled(ampl_ctx *ctx, bool on) {
+  const bool before = ctx->modes->grad;
+  ctx->modes->ground = on;
+  settle(ctx->modes);
+  return before;
+}
+
+bool ampl_grad_enabled(const ampl_ctx *ctx) { return ctx->modes->grad; }
+
+ampl_status ampl_autocast_enter(ampl_ctx *ctx, bool enabled, int dtype, bool cache) {
+  ctx->op = "autocast";
+  AMPL_TRY(ampl_autocast_check_dtype(ctx, dtype));
+  const ampl_mode mode = {.kind = AMPL_MODE_AUTOCAST, .on = enabled, .dtype = dtype, .device = -1, .cache = cache};
+  return ampl_mode_enter(ctx, &mode) ? AMPL_OK : AMPL_ENOMEM;
+}
+
+void ampl_autocast_leave(ampl_ctx *ctx) {
+  if (ctx->modes->autocast) ampl_mode_leave(ctx, ctx->modes, ctx->modes->autocast->id);
+}

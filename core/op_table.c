@@ -1,0 +1,100 @@
+/* op_table.c: the table of records, look-up by name, and calls by plain argument lists. */
+#include "ctx.h"
+#include "op_table.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+const ampl_op *const ampl_op_table[AMPL_OPID_COUNT] = {
+#undef OP
+#define OP(id) &ampl_op_##id,
+#include "ops.def"
+#undef OP
+#define OP(id) (&ampl_op_##id)
+};
+
+static ampl_op_info infos[AMPL_OPID_COUNT];
+static const ampl_op *by_name[AMPL_OPID_COUNT];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static int compare(const void *a, const void *b) { return strcmp((*(const ampl_op *const *)a)->name, (*(const ampl_op *const *)b)->name); }
+
+static void describe(const ampl_op *op, ampl_op_info *info) {
+  info->list = -1;
+  info->nout = op->nout == AMPL_OUT_NONE ? 0 : op->nout ? op->nout : 1;
+  for (int a = 0; a < AMPL_ARGS_MAX && op->args[a].name; a++) {
+    const int kind = op->args[a].kind;
+    info->narg++;
+    if (kind == AMPL_ARG_TENSORS) info->list = (int8_t)a;
+    else if (kind == AMPL_ARG_TENSOR || kind == AMPL_ARG_TENSOR_OPT) {
+      info->slot[a] = (int8_t)info->ntensor;
+      info->tensor_arg[info->ntensor++] = (uint8_t)a;
+    } else {
+      info->slot[a] = (int8_t)info->nparam;
+      info->param_arg[info->nparam++] = (uint8_t)a;
+    }
+  }
+}
+
+static void build(void) {
+  for (int i = 0; i < AMPL_OPID_COUNT; i++) describe(ampl_op_table[i], &infos[i]);
+  memcpy(by_name, ampl_op_table, sizeof by_name);
+  qsort(by_name, AMPL_OPID_COUNT, sizeof *by_name, compare);
+}
+
+const ampl_op_info *ampl_op_info_of(const ampl_op *op) {
+  pthread_once(&once, build);
+  return &infos[op->id];
+}
+
+const ampl_op *ampl_op_find(const char *name) {
+  pthread_once(&once, build);
+  int lo = 0, hi = AMPL_OPID_COUNT;
+  while (lo < hi) {
+    const int mid = (lo + hi) / 2, c = strcmp(name, by_name[mid]->name);
+    if (c == 0) return by_name[mid];
+    if (c < 0) hi = mid;
+    else lo = mid + 1;
+  }
+  return NULL;
+}
+
+ampl_status ampl_run(ampl_ctx *ctx, const char *name, const ampl_value *args, int nargs, ampl_tensor **out, int nout) {
+  const ampl_op *op = ampl_op_find(name);
+  for (int k = 0; k < nout; k++) out[k] = NULL;
+  ctx->op = "";
+  return op ? ampl_run_op(ctx, op, args, nargs, out, nout) : ampl_error(ctx, AMPL_EARG, "there is no op \"%s\"", name);
+}
+
+/* Sorts plain arguments into operands and parameters. */
+ampl_status ampl_run_op(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs, ampl_tensor **out, int nout) {
+  const ampl_op_info *info = ampl_op_info_of(op);
+  const ampl_list list = info->list >= 0 && info->list < nargs ? args[info->list].ts : (ampl_list){NULL, 0};
+  ampl_tensor *few[2 * AMPL_TENSORS_MAX], **t = few, *all[AMPL_OUT_MAX];
+  ampl_value p[AMPL_ARGS_MAX];
+  const int nt = info->ntensor + (int)list.n;
+  for (int k = 0; k < nout; k++) out[k] = NULL;
+  ctx->op = op->name;
+  if (nargs > info->narg) return ampl_error(ctx, AMPL_EARG, "%d arguments given, at most %d taken", nargs, info->narg);
+  if (nt > 2 * AMPL_TENSORS_MAX && !(t = ampl_obj_get(ctx, (size_t)nt * sizeof *t))) return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
+  ampl_status s = AMPL_OK;
+  for (int a = 0; a < info->narg && s == AMPL_OK; a++) {
+    const ampl_arg *arg = &op->args[a];
+    const bool given = a < nargs;
+    if (a == info->list) continue;
+    if (!given && arg->flags & AMPL_REQUIRED) s = ampl_error(ctx, AMPL_EARG, "%s is missing", arg->name);
+    if (arg->kind == AMPL_ARG_TENSOR || arg->kind == AMPL_ARG_TENSOR_OPT) t[info->slot[a]] = given ? args[a].t : NULL;
+    else p[info->slot[a]] = given ? args[a] : arg->def;
+  }
+  for (int64_t i = 0; i < list.n; i++) t[info->ntensor + i] = list.v[i];
+  if (s == AMPL_OK) s = ampl_call(ctx, &(ampl_args){op, t, nt, p}, all);
+  if (t != few) ampl_obj_put(ctx, t, (size_t)nt * sizeof *t);
+  if (s != AMPL_OK) return s;
+  ctx->op = "";
+  for (int k = 0; k < info->nout; k++) {
+    if (k < nout) out[k] = all[k];
+    else ampl_tensor_release(all[k]);
+  }
+  return AMPL_OK;
+}
