@@ -11,8 +11,10 @@ local function fail(s, at, what)
 end
 
 local function unescape(text)
-  text = text:gsub("\\u(%x%x%x%x)", function(hex) return utf8.char(tonumber(hex, 16)) end)
-  return (text:gsub("\\(.)", escapes))
+  return (text:gsub("\\(.)(%x?%x?%x?%x?)", function(c, hex)
+    if c == "u" then return utf8.char(tonumber(hex, 16)) end
+    return (escapes[c] or c) .. hex
+  end))
 end
 
 -- The string whose opening quote is at `at`, and the place behind its closing one.

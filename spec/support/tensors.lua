@@ -60,8 +60,8 @@ function tensors.compare_values(g, r, shape, tol, floor)
     if e > worst then worst, at = e, i end
   end
   if worst > tol then
-    return ("at %s: expected %.17g, got %.17g, error %.3g, tolerance %.3g"):format(tensors.place(at, shape), r[at], g[at],
-                                                                                 worst, tol)
+    return ("at %s: expected %.17g, got %.17g, error %.3g, tolerance %.3g"):format(tensors.place(at, shape), r[at],
+                                                                                 g[at], worst, tol)
   end
 end
 
