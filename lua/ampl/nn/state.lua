@@ -18,7 +18,8 @@ local function listed(title, names)
   return ("\n  %s: %s%s"):format(title, table.concat(shown, ", "), more)
 end
 
----Copies `dict` into the tensors of `entries`, a list of {name, tensor, may be missing}.
+---Copies `dict` into the tensors of `entries`, a list of {name, tensor, may be missing}.  A tensor with several names
+---need stand in `dict` under one of them only.
 ---@param op string
 ---@param entries table[]
 ---@param dict table<string, ampl.Tensor>
@@ -27,12 +28,16 @@ end
 function state.load(op, entries, dict, strict)
   if type(dict) ~= "table" then raise("EARG", op, "load_state_dict: a table from names to tensors is needed") end
   local known, missing, unexpected, mismatched, copies, why = {}, {}, {}, {}, {}, {}
+  local given = {}
+  for _, entry in ipairs(entries) do
+    if dict[entry[1]] ~= nil then given[entry[2]] = true end
+  end
   for _, entry in ipairs(entries) do
     local name, tensor, optional = entry[1], entry[2], entry[3]
     local value = dict[name]
     known[name] = true
     if value == nil then
-      if not optional then missing[#missing + 1] = name end
+      if not optional and not given[tensor] then missing[#missing + 1] = name end
     elseif not core.is_tensor(value) then
       mismatched[#mismatched + 1] = name
       why[#why + 1] = ("%s (a %s)"):format(name, type(value))
