@@ -22,7 +22,8 @@ function Tally:skip(why, about)
 end
 
 function Tally:report()
-  local counts = ("%s: %d cases passed, %d failed, %d skipped"):format(self.name, self.passed, self.failed, self.skipped)
+  local text = "%s: %d cases passed, %d failed, %d skipped"
+  local counts = text:format(self.name, self.passed, self.failed, self.skipped)
   local lines = {counts}
   local reasons = {}
   for why in pairs(self.why) do reasons[#reasons + 1] = why end
