@@ -163,6 +163,10 @@ typedef struct ampl_memory_info {
 AMPL_API void ampl_memory(const ampl_ctx *ctx, ampl_memory_info *out);
 AMPL_API void ampl_memory_reset_peak(ampl_ctx *ctx);
 AMPL_API void ampl_memory_set_limit(ampl_ctx *ctx, size_t bytes);
+/* For hosts with a garbage collector, which cannot see tensors: whether a soft maximum of live bytes is passed, so that a
+ * full collection is due, and that one was done (the maximum is raised when little came back). */
+AMPL_API bool ampl_memory_pressed(const ampl_ctx *ctx);
+AMPL_API void ampl_memory_collected(ampl_ctx *ctx);
 AMPL_API void ampl_memory_trim(ampl_ctx *ctx);          /* gives cached blocks back to the system */
 
 /* Called when an allocation has failed or the soft maximum is passed: a host with a garbage collector frees what it
@@ -216,14 +220,103 @@ typedef union ampl_value {
   const char  *s;
 } ampl_value;
 
+/* Ops describe themselves: what follows is what a binding, a document or a host's dialog is made from. */
+
+/* Every kind of argument: name, what a message calls it.  The comment says which member of ampl_value counts. */
+#define AMPL_ARG_MAP(X)                                                                                                \
+  X(TENSOR, "a tensor or a number")     /* t */                                                                        \
+  X(TENSOR_OPT, "a tensor or nothing")  /* t, NULL: absent */                                                          \
+  X(TENSORS, "a list of tensors")       /* ts; at most one in a record; entries may be NULL where the op says so */    \
+  X(DIM, "a dimension")                 /* i; counted from the operand's rank */                                       \
+  X(DIM_NEW, "a dimension")             /* i; of an output with one dimension more */                                  \
+  X(DIMS, "a dimension or a list of them")   /* l; n = 0: none given or an empty list, all dimensions */               \
+  X(INDEX, "a position")                /* i; from 0, negative from the end: infer resolves it */                      \
+  X(INT, "an integer")                  /* i */                                                                        \
+  X(SIZES, "an integer or a list")      /* l */                                                                        \
+  X(PADDING, "an integer, a list, \"valid\" or \"same\"")   /* l; "valid": n = 0; "same": n = -1 */                    \
+  X(FLOAT, "a number")                  /* f */                                                                        \
+  X(BOOL, "a boolean")                  /* i */                                                                        \
+  X(ENUM, "a name")                     /* i: the place in `choices` */                                                \
+  X(DTYPE, "a dtype")                   /* i; AMPL_DTYPE_NONE: absent */                                               \
+  X(STRING, "a string")                 /* s */                                                                        \
+  X(DEVICE, "a device")                 /* s; NULL: the context's current one */
+
+typedef enum ampl_arg_kind {
+#define AMPL_X(name, text) AMPL_ARG_##name,
+  AMPL_ARG_MAP(AMPL_X)
+#undef AMPL_X
+} ampl_arg_kind;
+
+enum {                          /* ampl_arg.flags */
+  AMPL_REQUIRED = 1,            /* has no default */
+  AMPL_VARARG   = 2,            /* may be given as loose integers: zeros(2, 3) */
+  AMPL_LABELS   = 4,            /* a tensor of positions or class labels: from 1 in Lua, negative ones unchanged */
+  AMPL_COUNT1   = 8,            /* an INT or SIZES that counts from 1 in Lua (ignore_index, blank, padding_idx) */
+  AMPL_NO_NUMBER = 16,          /* a TENSOR that a plain number may not stand for */
+  AMPL_AS_IS    = 32,           /* a TENSOR that promotion and autocast leave alone: a mask, an index, running statistics */
+  AMPL_STOP     = 64            /* an INT that ends a range: left out in C, the last one taken in Lua, where it counts from 1
+                                   (3 is 3, -1 is absent, -2 is -1); "end" is an alias of its name there */
+};
+
+#define AMPL_ABSENT INT64_MIN   /* the value of an optional INT, INDEX or DIM that was not given; of a FLOAT it is NAN */
+
+typedef struct ampl_arg {
+  const char   *name;
+  uint8_t       kind, flags;
+  ampl_value    def;
+  const char   *choices;        /* ENUM: "mean|sum|none" */
+  const char   *doc;
+} ampl_arg;
+
+enum {                          /* ampl_op.flags */
+  AMPL_OP_VIEW        = 1,      /* output 0 is a view of operand 0: infer gives strides and offset; no kernel */
+  AMPL_OP_INPLACE     = 2,      /* has an in-place form `name_` that writes operand 0 */
+  AMPL_OP_RANDOM      = 4,      /* draws from the context's stream */
+  AMPL_OP_ELEMENTWISE = 8,      /* operands broadcast and promote together; strides are kept; `infer`, where there is
+                                   one, changes or refuses the result.  A plain
+                                   number (AMPL_T_NUMBER) arrives at the kernel as f64 where it computes in floats, else
+                                   as i64: x * 1e-9 is no 0 in f16 */
+  AMPL_OP_NO_GRAD     = 16,     /* has no gradient by nature: integer or bool results, creators */
+  AMPL_OP_DENSE       = 32,     /* its kernels want every operand row-major without gaps */
+  AMPL_OP_DYNAMIC     = 64,     /* the shapes of outputs depend on data: the kernel makes them */
+  AMPL_OP_INTERNAL    = 128,    /* exists for backward or for other ops: no Lua name */
+  AMPL_OP_CROSS       = 256,    /* operand i is saved only for the gradients of the other operands, as in mul */
+  AMPL_OP_CREATOR     = 512,    /* makes a tensor from nothing: takes dtype, device and requires_grad */
+  AMPL_OP_PROMOTE     = 1024,   /* operands are brought to one dtype without broadcasting (cat, where ...) */
+  AMPL_OP_METHOD_ONLY = 2048,   /* x:name() and no function */
+  AMPL_OP_F_ONLY      = 4096,   /* only in ampl.nn.functional */
+  AMPL_OP_MUTATES     = 8192,   /* writes some of its operands (batch_norm's running statistics) */
+  AMPL_OP_FLOAT_OUT   = 16384,  /* element-wise: integer operands are brought to f32 (exp, div, sigmoid ...) */
+  AMPL_OP_BOOL_OUT    = 32768   /* element-wise: the result is bool (eq, isnan ...) */
+};
+
+AMPL_API int             ampl_op_number(void);
+AMPL_API const ampl_op  *ampl_op_at(int i);                     /* 0 <= i < ampl_op_number() */
+AMPL_API const ampl_op  *ampl_op_find(const char *name);        /* NULL: there is none */
+AMPL_API const char     *ampl_op_name(const ampl_op *op);
+AMPL_API const char     *ampl_op_doc(const ampl_op *op);
+AMPL_API const ampl_arg *ampl_op_args(const ampl_op *op);       /* ends at name == NULL */
+AMPL_API int             ampl_op_nout(const ampl_op *op);
+AMPL_API unsigned        ampl_op_flags(const ampl_op *op);      /* AMPL_OP_* */
+AMPL_API bool            ampl_op_has_backward(const ampl_op *op);
+AMPL_API const char     *ampl_op_category(const ampl_op *op, const char **why);  /* of autocast: "LOW" ... and what it means */
+
 /* Runs the op `name` as its record says: arguments in the record's order, missing ones at the end take their
  * defaults.  `out` gets up to `nout` results, one reference each.  EARG when there is no such op. */
 AMPL_API ampl_status ampl_run(ampl_ctx *ctx, const char *name, const ampl_value *args, int nargs, ampl_tensor **out,
                               int nout);
 /* The same without the look-up. */
-AMPL_API const ampl_op *ampl_op_find(const char *name);
-AMPL_API ampl_status    ampl_run_op(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs,
-                                    ampl_tensor **out, int nout);
+AMPL_API ampl_status ampl_run_op(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs, ampl_tensor **out,
+                                 int nout);
+/* The in-place form: the result is written into the first tensor operand. */
+AMPL_API ampl_status ampl_run_op_inplace(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs);
+/* A plain number as an operand: it promotes weakly, as a number in an expression does. */
+AMPL_API ampl_status ampl_number(ampl_ctx *ctx, double v, ampl_tensor **out);
+AMPL_API ampl_status ampl_integer(ampl_ctx *ctx, int64_t v, ampl_tensor **out);
+
+/* What the first element of a dimension is called in index tensors, labels and messages: 0, or 1 for a language that
+ * counts from 1.  Returns what was set before. */
+AMPL_API int64_t ampl_set_index_base(ampl_ctx *ctx, int64_t base);
 
 /* ------------------------------------------------------------------------------------------------ autograd -------- */
 
@@ -256,9 +349,80 @@ AMPL_API bool ampl_grad_enabled(const ampl_ctx *ctx);
 AMPL_API ampl_status ampl_autocast_enter(ampl_ctx *ctx, bool enabled, int dtype, bool cache);
 AMPL_API void        ampl_autocast_leave(ampl_ctx *ctx);
 
+/* ------------------------------------------------------------------------------------------------ modes ----------- */
+
+/* Grad mode, inference mode and autocast regions form a stack, and each stack belongs to a thread of control.  A context
+ * has one of its own; a host with coroutines gives each of them another and switches. */
+typedef struct ampl_modes ampl_modes;
+AMPL_API ampl_status ampl_modes_new(ampl_ctx *ctx, ampl_modes **out);
+AMPL_API void        ampl_modes_free(ampl_ctx *ctx, ampl_modes *m);
+AMPL_API ampl_modes *ampl_modes_use(ampl_ctx *ctx, ampl_modes *m);      /* NULL: the context's own; what was used before */
+
+/* Enter a mode; its number, 0 after an error.  A number leaves once, from wherever its entry stands. */
+AMPL_API uint64_t ampl_enter_grad(ampl_ctx *ctx, bool on);
+AMPL_API uint64_t ampl_enter_inference(ampl_ctx *ctx, bool on);
+typedef struct ampl_autocast_options {
+  const char        *device;            /* "cpu", "cuda": only there; NULL: everywhere */
+  int                dtype;             /* AMPL_DTYPE_NONE: the device's default */
+  bool               enabled;
+  int                cache;             /* 0, 1; -1: as outside */
+  const char *const *f32, *const *low;  /* ops whose category is overridden: names, NULL at the end; or NULL */
+} ampl_autocast_options;
+AMPL_API uint64_t ampl_enter_autocast(ampl_ctx *ctx, const ampl_autocast_options *options);
+/* Leaves the entry `id` of `m` (NULL: the modes in use); false: it was left already. */
+AMPL_API bool     ampl_leave(ampl_ctx *ctx, ampl_modes *m, uint64_t id);
+AMPL_API bool     ampl_inference_enabled(const ampl_ctx *ctx);
+/* Whether a region is in force on `device` (NULL: "cpu"), and its low dtype. */
+AMPL_API bool     ampl_autocast_enabled(ampl_ctx *ctx, const char *device);
+AMPL_API int      ampl_autocast_low_dtype(ampl_ctx *ctx, const char *device);
+typedef struct ampl_cast_stats { int64_t hits, casts, entries, bytes; } ampl_cast_stats;
+AMPL_API void     ampl_autocast_cache_stats(const ampl_ctx *ctx, ampl_cast_stats *out);
+AMPL_API void     ampl_autocast_clear_cache(ampl_ctx *ctx);
+
+/* ------------------------------------------------------------------------------------------------ devices --------- */
+
+AMPL_API int         ampl_device_count(void);
+AMPL_API const char *ampl_device_name(int i);           /* NULL: there is no i-th */
+/* The i-th backend that was looked at: its file and, if it was refused, why ("" if not); false: there is no i-th. */
+AMPL_API bool        ampl_backend_candidate(int i, const char **name, const char **why);
+AMPL_API ampl_status ampl_synchronize(ampl_ctx *ctx);
+AMPL_API ampl_status ampl_to_device(ampl_tensor *x, const char *device, ampl_tensor **out);
+
+/* ------------------------------------------------------------------------------------------------ hooks ----------- */
+
+/* A hook sees, and may replace, the gradient of x on its way: *replacement is one reference or NULL. */
+typedef ampl_status (*ampl_hook_fn)(void *ud, ampl_ctx *ctx, ampl_tensor *dy, ampl_tensor **replacement);
+AMPL_API ampl_status ampl_register_hook(ampl_tensor *x, ampl_hook_fn fn, void (*release)(void *ud), void *ud, uint64_t *id);
+AMPL_API void        ampl_remove_hook(ampl_tensor *x, uint64_t id);
+AMPL_API ampl_status ampl_retain_grad(ampl_tensor *x);
+
+/* A function of the host's as a node of the graph.  dx[i]: one reference or NULL for each operand with need[i]. */
+typedef struct ampl_function {
+  const char *name;
+  ampl_status (*backward)(void *ud, ampl_ctx *ctx, int ny, ampl_tensor *const *dy, int nx, ampl_tensor **dx, const bool *need);
+  void (*release)(void *ud);
+  void *ud;
+} ampl_function;
+/* Makes outputs y, fresh tensors without a graph, the results of f on operands x. */
+AMPL_API ampl_status ampl_record_function(ampl_ctx *ctx, const ampl_function *f, int nx, ampl_tensor *const *x, int ny,
+                                          ampl_tensor **y);
+/* x without its graph, on the same memory. */
+AMPL_API ampl_status ampl_detach(ampl_tensor *x, ampl_tensor **out);
+AMPL_API uint32_t    ampl_tensor_version(const ampl_tensor *x);
+/* Sets the context's error as ampl's own functions do, for callbacks; returns `s`. */
+AMPL_API ampl_status ampl_fail(ampl_ctx *ctx, ampl_status s, const char *message);
+
+/* Anomaly mode: backward stops at the first bad gradient (with `scaled`: warns), naming the op and, through `where`, the
+ * place of its forward call. */
+typedef void (*ampl_where_fn)(void *ud, char *text, size_t n);
+AMPL_API ampl_status ampl_set_anomaly(ampl_ctx *ctx, bool on, bool nan, bool inf, bool scaled, ampl_where_fn where, void *ud);
+AMPL_API bool        ampl_anomaly_enabled(const ampl_ctx *ctx);
+
 /* ------------------------------------------------------------------------------------------------ random ---------- */
 
-AMPL_API void ampl_manual_seed(ampl_ctx *ctx, uint64_t seed);
+AMPL_API void ampl_manual_seed(ampl_ctx *ctx, uint64_t seed);          /* and the stream starts anew */
+AMPL_API void ampl_random_state(const ampl_ctx *ctx, uint64_t *seed, uint64_t *offset);
+AMPL_API void ampl_set_random_state(ampl_ctx *ctx, uint64_t seed, uint64_t offset);
 
 /* ------------------------------------------------------------------------------------------------ amp ------------- */
 
@@ -343,8 +507,9 @@ AMPL_API ampl_status ampl_scaler_update(ampl_scaler *s);
 AMPL_API ampl_status ampl_scaler_set_scale(ampl_scaler *s, double scale);
 
 /* For optimisers that evaluate the loss themselves, maybe several times a step: takes back what this iteration knows of
- * `key`, after unscale and before the next backward.  With `back_off` the scale falls at once, as update would do. */
-AMPL_API ampl_status ampl_scaler_again(ampl_scaler *s, uint64_t key, bool back_off);
+ * `key`, before the next backward, which then replaces the gradients.  With `back_off` the scale falls at once, as
+ * update would do it. */
+AMPL_API ampl_status ampl_scaler_again(ampl_scaler *s, uint64_t key, const ampl_params *p, bool back_off);
 /* After unscale: whether it met an inf or a NaN (waits); the place of the first parameter that held one, else -1. */
 AMPL_API ampl_status ampl_scaler_found(ampl_scaler *s, uint64_t key, int64_t *parameter);
 /* Ends the step of `key` as skipped although nothing asked step_allowed. */
