@@ -128,6 +128,8 @@ typedef struct ampl_backend {
 
 /* Sets the context's error text (printf manner) and returns `s`. */
 ampl_status ampl_error(ampl_ctx *ctx, ampl_status s, const char *fmt, ...) AMPL_PRINTF(3, 4);
+/* A tensor as `meta` says, uninitialised: for kernels of ops with AMPL_OP_DYNAMIC. */
+ampl_status ampl_tensor_new_default(ampl_ctx *ctx, ampl_device *device, const ampl_meta *meta, ampl_tensor **out);
 
 /* What the host offers to a plug-in; the CPU backend calls the functions of the same names directly. */
 typedef struct ampl_host {
