@@ -1,0 +1,238 @@
+/* reduce.c: the walk over a tensor that a reduction makes.
+ *
+ * Dimensions are sorted by stride and merged.  If the one with the smallest stride is reduced, every output is a sum of
+ * rows: runs of memory ("by rows").  If it is kept, outputs lie side by side as the data do, and rows of them are added
+ * up ("by columns").
+ */
+#include "reduce.h"
+
+#include <string.h>
+
+/* Chunks: what one thread takes of one output.  Outputs are split only where there are few of them. */
+enum { FEW_OUTPUTS = 64, CHUNK = 1 << 16, CHUNKS_MAX = 64, JOB = 1 << 14, GROUP_MAX = AMPL_FOLD_COLS };
+enum { FEW_TILES = 32, CHUNK_ROWS = 512 };
+
+typedef struct plan {
+  const ampl_cpu_reduction *r;
+  ampl_cpu_stream kept, gone, out;      /* of x: dimensions that stay, that are reduced; of y */
+  int64_t outputs, n;                   /* results, and values in each */
+  int64_t inner, outer, tiles;          /* by columns: outputs = outer * inner, inner in `tiles` tiles */
+  int64_t chunk, chunks;                /* of the n values of an output */
+  int64_t group, jobs;                  /* by rows: outputs a job takes; by columns: tiles */
+  ampl_cpu_part *parts;                 /* [chunks][outputs], where there is more than one chunk */
+} plan;
+
+static int64_t ceil_div (int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t at_most (int64_t a, int64_t b) { return a < b ? a : b; }
+
+uint32_t ampl_cpu_dims_mask (ampl_ints dims, int ndim) {
+  uint32_t mask = 0;
+  for (int64_t i = 0; i < dims.n; i++) mask |= 1u << dims.v[i];
+  return dims.n > 0 ? mask : (1u << ndim) - 1;
+}
+
+/* Whether results go through rows: the shortest stride is that of a reduced dimension */
+static bool by_rows (const ampl_cpu_reduction *r) {
+  int64_t least = INT64_MAX;
+  bool rows = true;
+  for (int d = 0; d < r->x->ndim; d++) {
+    if (r->x->shape[d] == 1 || r->x->strides[d] == 0 || r->x->strides[d] > least) continue;
+    least = r->x->strides[d];
+    rows = r->dims >> d & 1;
+  }
+  return rows;
+}
+
+static void index_spaces (plan *p) {
+  const ampl_tensor *x = p->r->x, *y = p->r->y;
+  int64_t kept_shape[AMPL_RANK_MAX], gone_shape[AMPL_RANK_MAX];
+  int64_t kept[AMPL_RANK_MAX], gone[AMPL_RANK_MAX], out[AMPL_RANK_MAX];
+  int nk = 0, ng = 0;
+  for (int d = 0; d < x->ndim; d++) {
+    if (p->r->dims >> d & 1) {
+      gone_shape[ng] = x->shape[d];
+      gone[ng++] = x->strides[d];
+    } else {
+      kept_shape[nk] = x->shape[d];
+      kept[nk] = x->strides[d];
+      out[nk] = y ? y->strides[y->ndim == x->ndim ? d : nk] : 0;
+      nk++;
+    }
+  }
+  ampl_cpu_stream both[2] = {{.data = x->data, .dtype = x->dtype},
+                             {.data = y ? y->data : NULL, .dtype = y ? y->dtype : AMPL_F32}};
+  p->gone = both[0];
+  ampl_cpu_streams_from(1, (const int64_t *const[]){gone}, ng, gone_shape, true, &p->gone);
+  ampl_cpu_streams_from(y ? 2 : 1, (const int64_t *const[]){kept, out}, nk, kept_shape, y != NULL, both);
+  p->kept = both[0];
+  p->out = both[1];
+  p->outputs = p->kept.n;
+  p->n = p->gone.n;
+}
+
+/* ------------------------------------------------------------------------------------------------ results --------- */
+
+static void deliver (const plan *p, const ampl_cpu_part *parts, int64_t first, int64_t m) {
+  const ampl_cpu_reduction *r = p->r;
+  if (!r->y) {
+    r->finish(r->ud, parts, first, m, p->n, NULL);
+    return;
+  }
+  double values[GROUP_MAX];
+  ampl_cpu_work w = ampl_cpu_work_of(r->y->dtype);
+  r->finish(r->ud, parts, first, m, p->n, values);
+  ampl_cpu_store(&p->out, w, 0, first, m, values);
+}
+
+/* Puts the chunks of every output together, in their order */
+static void gather_chunks (const plan *p) {
+  const ampl_cpu_reduction *r = p->r;
+  for (int64_t first = 0; first < p->outputs; first += GROUP_MAX) {
+    int64_t m = at_most(GROUP_MAX, p->outputs - first);
+    ampl_cpu_part *into = p->parts + first;
+    for (int64_t c = 1; c < p->chunks; c++)
+      ampl_cpu_fold_merge(r->fold, r->work, into, c * p->chunk, p->parts + c * p->outputs + first,
+                          at_most(p->chunk, p->n - c * p->chunk), m);
+    deliver(p, into, first, m);
+  }
+}
+
+/* ------------------------------------------------------------------------------------------------ by rows --------- */
+
+static void row_part (const plan *p, int64_t output, int64_t from, int64_t to, void *buf, ampl_cpu_part *part) {
+  const ampl_cpu_reduction *r = p->r;
+  int64_t first = ampl_cpu_offset(&p->kept, output);
+  for (int64_t pos = from; pos < to; pos += AMPL_FOLD_BLOCK) {
+    int64_t len = at_most(AMPL_FOLD_BLOCK, to - pos);
+    const void *x = ampl_cpu_load(&p->gone, r->work, first, pos, len, buf);
+    ampl_cpu_part one;
+    ampl_cpu_fold_row(r->fold, r->work, r->p, x, len, &one);
+    ampl_cpu_fold_merge(r->fold, r->work, part, pos - from, &one, len, 1);
+  }
+}
+
+static void row_job (void *ud, int64_t job, int thread) {
+  const plan *p = ud;
+  double buf[AMPL_FOLD_BLOCK];
+  (void)thread;
+  if (p->chunks > 1) {
+    int64_t output = job / p->chunks, c = job % p->chunks;
+    row_part(p, output, c * p->chunk, at_most((c + 1) * p->chunk, p->n), buf, p->parts + c * p->outputs + output);
+    return;
+  }
+  ampl_cpu_part parts[GROUP_MAX];
+  int64_t first = job * p->group, m = at_most(p->group, p->outputs - first);
+  for (int64_t j = 0; j < m; j++) row_part(p, first + j, 0, p->n, buf, &parts[j]);
+  deliver(p, parts, first, m);
+}
+
+static void plan_rows (plan *p) {
+  p->chunk = p->n;
+  p->chunks = 1;
+  if (p->outputs < FEW_OUTPUTS && p->n > CHUNK) {
+    int64_t blocks = ceil_div(ceil_div(p->n, CHUNKS_MAX), AMPL_FOLD_BLOCK);
+    p->chunk = blocks * AMPL_FOLD_BLOCK > CHUNK ? blocks * AMPL_FOLD_BLOCK : CHUNK;
+    p->chunks = ceil_div(p->n, p->chunk);
+  }
+  int64_t group = JOB / p->n;
+  p->group = p->chunks > 1 || group < 1 ? 1 : at_most(group, GROUP_MAX);
+  p->jobs = ceil_div(p->outputs, p->group) * p->chunks;
+}
+
+/* ------------------------------------------------------------------------------------------------ by columns ------ */
+
+/* `rows` rows of m columns, the first one at `first` + row `from`; in place where they can be */
+static const void *col_block (const plan *p, int64_t first, int64_t from, int64_t rows, int64_t m, void *buf,
+                              int64_t *ld) {
+  const ampl_cpu_stream *x = &p->kept;
+  ampl_cpu_work w = p->r->work;
+  int64_t step = x->stride[x->nd - 1], size = (int64_t)ampl_dtype_size((ampl_dtype)x->dtype);
+  if (p->gone.nd == 1 && step == 1 && ampl_cpu_work_of(x->dtype) == w && size == (int64_t)ampl_cpu_work_size(w)) {
+    *ld = p->gone.stride[0];
+    return x->data + (first + from * *ld) * size;
+  }
+  *ld = m;
+  for (int64_t i = 0; i < rows; i++) {
+    const char *row = x->data + (first + ampl_cpu_offset(&p->gone, from + i)) * size;
+    ampl_cpu_widen(w, (char *)buf + i * m * (int64_t)ampl_cpu_work_size(w), x->dtype, row, step, m);
+  }
+  return buf;
+}
+
+static void col_parts (const plan *p, int64_t first, int64_t m, int64_t from, int64_t to, void *buf,
+                       ampl_cpu_part *parts) {
+  const ampl_cpu_reduction *r = p->r;
+  ampl_cpu_part some[AMPL_FOLD_COLS];
+  for (int64_t pos = from; pos < to; pos += AMPL_FOLD_ROWS) {
+    int64_t rows = at_most(AMPL_FOLD_ROWS, to - pos), ld;
+    const void *x = col_block(p, first, pos, rows, m, buf, &ld);
+    ampl_cpu_part *into = pos == from ? parts : some;
+    ampl_cpu_fold_cols(r->fold, r->work, r->p, x, ld, rows, m, into);
+    if (into == some) ampl_cpu_fold_merge(r->fold, r->work, parts, pos - from, some, rows, m);
+  }
+}
+
+static void col_job (void *ud, int64_t job, int thread) {
+  const plan *p = ud;
+  double buf[AMPL_FOLD_ROWS * AMPL_FOLD_COLS];
+  ampl_cpu_part parts[AMPL_FOLD_COLS];
+  (void)thread;
+  int64_t c = job % p->chunks, tile = job / p->chunks * p->group;
+  int64_t from = c * p->chunk, to = at_most(from + p->chunk, p->n);
+  for (int64_t end = at_most(tile + p->group, p->outer * p->tiles); tile < end; tile++) {
+    int64_t outer = tile / p->tiles, column = tile % p->tiles * AMPL_FOLD_COLS;
+    int64_t m = at_most(AMPL_FOLD_COLS, p->inner - column), output = outer * p->inner + column;
+    int64_t first = ampl_cpu_offset(&p->kept, output);
+    col_parts(p, first, m, from, to, buf, p->chunks > 1 ? p->parts + c * p->outputs + output : parts);
+    if (p->chunks == 1) deliver(p, parts, output, m);
+  }
+}
+
+static void plan_cols (plan *p) {
+  p->inner = p->kept.shape[p->kept.nd - 1];
+  p->outer = p->outputs / p->inner;
+  p->tiles = ceil_div(p->inner, AMPL_FOLD_COLS);
+  int64_t units = p->outer * p->tiles;
+  p->chunk = p->n;
+  p->chunks = 1;
+  if (units < FEW_TILES && p->n > CHUNK_ROWS) {
+    int64_t rows = ceil_div(p->n, CHUNKS_MAX);
+    p->chunk = ceil_div(rows > CHUNK_ROWS ? rows : CHUNK_ROWS, AMPL_FOLD_ROWS) * AMPL_FOLD_ROWS;
+    p->chunks = ceil_div(p->n, p->chunk);
+  }
+  int64_t group = JOB / (p->n * at_most(p->inner, AMPL_FOLD_COLS));
+  p->group = p->chunks > 1 || group < 1 ? 1 : group;
+  p->jobs = ceil_div(units, p->group) * p->chunks;
+}
+
+/* ------------------------------------------------------------------------------------------------ the whole ------- */
+
+static void deliver_none (const plan *p) {
+  ampl_cpu_part parts[GROUP_MAX];
+  for (int64_t j = 0; j < GROUP_MAX; j++) parts[j] = ampl_cpu_fold_none(p->r->fold, p->r->work);
+  for (int64_t first = 0; first < p->outputs; first += GROUP_MAX)
+    deliver(p, parts, first, at_most(GROUP_MAX, p->outputs - first));
+}
+
+ampl_status ampl_cpu_reduce (ampl_ctx *ctx, const ampl_cpu_reduction *r) {
+  plan p = {.r = r};
+  index_spaces(&p);
+  if (p.outputs == 0) return AMPL_OK;
+  if (p.n == 0) {
+    deliver_none(&p);
+    return AMPL_OK;
+  }
+  bool rows = by_rows(r);
+  if (rows) plan_rows(&p);
+  else plan_cols(&p);
+  size_t bytes = (size_t)(p.chunks * p.outputs) * sizeof *p.parts;
+  if (p.chunks > 1 && !(p.parts = ampl_cpu_scratch_get(ctx, bytes)))
+    return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of partial results", bytes);
+  double cost = r->fold >= AMPL_FOLD_LOG_SUM_EXP ? 4 : r->fold == AMPL_FOLD_MOMENTS ? 0.5 : 0.25;
+  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, cost * (double)r->x->numel), p.jobs, rows ? row_job : col_job, &p);
+  if (p.chunks > 1) {
+    gather_chunks(&p);
+    ampl_cpu_scratch_put(ctx, p.parts, bytes);
+  }
+  return AMPL_OK;
+}
