@@ -212,3 +212,10 @@ void ampl_on_collect(ampl_ctx *c, ampl_collect_fn fn, void *ud) {
   c->collect = fn;
   c->collect_ud = ud;
 }
+
+bool ampl_memory_pressed(const ampl_ctx *c) { return c->live > c->soft; }
+
+/* torch7's rule: when more than 80 % stays live, the maximum grows by 40 %. */
+void ampl_memory_collected(ampl_ctx *c) {
+  if (c->live > c->soft / 10 * 8) c->soft = c->live / 10 * 14;
+}

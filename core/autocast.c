@@ -64,9 +64,11 @@ static ampl_cast_cache *cache_of(ampl_ctx *ctx) {
   return m->cache = c;
 }
 
-void ampl_autocast_stats(const ampl_ctx *ctx, ampl_cast_stats *out) {
+void ampl_autocast_cache_stats(const ampl_ctx *ctx, ampl_cast_stats *out) {
   *out = ctx->modes->cache ? ctx->modes->cache->stats : (ampl_cast_stats){0};
 }
+
+void ampl_autocast_clear_cache(ampl_ctx *ctx) { ampl_autocast_cache_clear(ctx, ctx->modes); }
 
 /* The cast of x with its graph, whatever grad mode is. */
 static ampl_status cast_recorded(ampl_ctx *ctx, ampl_tensor *x, int dtype, ampl_tensor **out) {
@@ -190,4 +192,52 @@ ampl_status ampl_autocast_apply(ampl_ctx *ctx, const ampl_op *op, ampl_tensor **
     AMPL_TRY(cast_operand(ctx, r, &t[i], to, category == AMPL_CAST_LOW, made, nmade));
   }
   return AMPL_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ public ---------- */
+
+bool ampl_autocast_enabled(ampl_ctx *ctx, const char *name) {
+  const ampl_device *device = name ? ampl_device_find(ctx, name) : ctx->device;
+  return device && ampl_autocast_on(ctx, device);
+}
+
+int ampl_autocast_low_dtype(ampl_ctx *ctx, const char *name) {
+  const ampl_device *device = name ? ampl_device_find(ctx, name) : ctx->device;
+  return device ? ampl_autocast_dtype(ctx, device) : AMPL_DTYPE_NONE;
+}
+
+static ampl_status override(ampl_ctx *ctx, ampl_mode *mode, const char *const *names, int category) {
+  for (; names && *names; names++) {
+    const ampl_op *op = ampl_op_find(*names);
+    if (!op || op->flags & AMPL_OP_INTERNAL) return ampl_error(ctx, AMPL_EARG, "there is no op \"%s\"", *names);
+    mode->override[op->id] = (uint8_t)(category + 1);
+  }
+  return AMPL_OK;
+}
+
+static ampl_status fill_region(ampl_ctx *ctx, const ampl_autocast_options *o, ampl_mode *mode) {
+  AMPL_TRY(ampl_autocast_check_dtype(ctx, o->dtype));
+  if (o->device) {
+    const ampl_device *device = ampl_device_find(ctx, o->device);
+    if (!device) return AMPL_EDEVICE;
+    mode->device = device->id;
+  }
+  const ampl_mode *outer = ctx->modes->autocast;
+  mode->cache = o->cache < 0 ? !outer || outer->cache : o->cache;
+  if (!(o->f32 && *o->f32) && !(o->low && *o->low) && !(outer && outer->override)) return AMPL_OK;
+  if (!(mode->override = ampl_obj_get(ctx, AMPL_OPID_COUNT))) return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
+  if (outer && outer->override) memcpy(mode->override, outer->override, AMPL_OPID_COUNT);
+  else memset(mode->override, 0, AMPL_OPID_COUNT);
+  AMPL_TRY(override(ctx, mode, o->f32, AMPL_CAST_F32));
+  return override(ctx, mode, o->low, AMPL_CAST_LOW);
+}
+
+uint64_t ampl_enter_autocast(ampl_ctx *ctx, const ampl_autocast_options *o) {
+  ampl_mode mode = {.kind = AMPL_MODE_AUTOCAST, .on = o->enabled, .dtype = o->dtype, .device = -1};
+  ctx->op = "autocast";
+  uint64_t id = 0;
+  if (fill_region(ctx, o, &mode) == AMPL_OK) id = ampl_mode_enter(ctx, &mode);
+  if (!id && mode.override) ampl_obj_put(ctx, mode.override, AMPL_OPID_COUNT);
+  if (id) ctx->op = "";
+  return id;
 }

@@ -16,7 +16,4 @@ bool ampl_autocast_on(const ampl_ctx *ctx, const ampl_device *device);
 void ampl_autocast_cache_clear(ampl_ctx *ctx, ampl_modes *m);
 void ampl_autocast_cache_free(ampl_ctx *ctx, ampl_modes *m);
 
-typedef struct ampl_cast_stats { int64_t hits, casts, entries, bytes; } ampl_cast_stats;
-void ampl_autocast_stats(const ampl_ctx *ctx, ampl_cast_stats *out);
-
 #endif

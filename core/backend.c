@@ -3,7 +3,7 @@
  * A plug-in is a file ampl-NAME.so in one of: the folders of AMPL_BACKEND_PATH, the folder of libampl, lib/ampl beside it.
  * Never the current directory; never unloaded.  Each candidate is listed with the reason why it was refused. */
 #define _GNU_SOURCE
-#include "backend.h"
+#include "ctx.h"
 #include "op_table.h"
 
 #include <dirent.h>
@@ -14,6 +14,13 @@
 #include <string.h>
 
 extern const ampl_backend ampl_cpu_backend;
+
+#define AMPL_CANDIDATES_MAX 16
+
+typedef struct ampl_candidate {         /* a backend that was looked at */
+  char name[1024];
+  char why[256];                        /* "": it was taken */
+} ampl_candidate;
 
 static ampl_device devices[AMPL_DEVICES_MAX];
 static int ndevices;
@@ -54,7 +61,6 @@ static bool add_backend(const ampl_backend *b, ampl_candidate *c) {
     *d = (ampl_device){.backend = b, .index = i, .id = ndevices++, .kernels = slots};
     snprintf(d->name, sizeof d->name, i ? "%s:%d" : "%s", b->name, i);
   }
-  c->devices = n;
   return true;
 }
 
@@ -119,17 +125,28 @@ static void find_backends(void) {
   search(path);
 }
 
-int ampl_device_number(void) {
+int ampl_device_count(void) {
   pthread_once(&once, find_backends);
   return ndevices;
 }
 
-const ampl_candidate *ampl_candidate_at(int i) {
+bool ampl_backend_candidate(int i, const char **name, const char **why) {
   pthread_once(&once, find_backends);
-  return i < ncandidates ? &candidates[i] : NULL;
+  if (i < 0 || i >= ncandidates) return false;
+  *name = candidates[i].name;
+  *why = candidates[i].why;
+  return true;
 }
 
-const char *ampl_device_name(int i) { return i >= 0 && i < ampl_device_number() ? devices[i].name : NULL; }
+ampl_status ampl_synchronize(ampl_ctx *ctx) {
+  for (int i = 0; i < ampl_device_count(); i++) {
+    ctx->op = "synchronize";
+    if (devices[i].backend->synchronize(devices[i].index) != AMPL_OK) return ampl_error(ctx, AMPL_ELOST, "device %s is lost", devices[i].name);
+  }
+  return AMPL_OK;
+}
+
+const char *ampl_device_name(int i) { return i >= 0 && i < ampl_device_count() ? devices[i].name : NULL; }
 
 static void known_devices(char *text, size_t size) {
   size_t n = 0;

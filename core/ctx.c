@@ -109,6 +109,12 @@ void ampl_interrupt(ampl_ctx *c) { c->interrupted = 1; }
 void ampl_interrupt_clear(ampl_ctx *c) { c->interrupted = 0; }
 bool ampl_interrupted(const ampl_ctx *c) { return c->interrupted != 0; }
 
+int64_t ampl_set_index_base(ampl_ctx *c, int64_t base) {
+  const int64_t before = c->index_base;
+  c->index_base = base;
+  return before;
+}
+
 int64_t ampl_index_base(const ampl_ctx *c) { return c->index_base; }
 int64_t ampl_shown(const ampl_ctx *c, int64_t i) { return i < 0 ? i : i + c->index_base; }
 
@@ -128,6 +134,8 @@ ampl_status ampl_error(ampl_ctx *c, ampl_status s, const char *fmt, ...) {
   va_end(args);
   return s;
 }
+
+ampl_status ampl_fail(ampl_ctx *c, ampl_status s, const char *message) { return ampl_error(c, s, "%s", message); }
 
 const char *ampl_error_message(const ampl_ctx *c) { return c->message; }
 ampl_status ampl_error_code(const ampl_ctx *c) { return c->code; }

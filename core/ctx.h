@@ -20,7 +20,6 @@ struct ampl_device {
 
 /* The registry: filled once, constant after.  NULL, with a reason in ctx, when there is no such device. */
 ampl_device *ampl_device_find(ampl_ctx *ctx, const char *name);
-int          ampl_device_number(void);
 ampl_device *ampl_device_at(int id);
 
 /* ------------------------------------------------------------------------------------------------ memory ---------- */
@@ -61,14 +60,14 @@ typedef struct ampl_mode {
   uint8_t          *override;           /* [AMPL_OPID_COUNT] ampl_cast + 1 where a region overrides the record; or NULL */
 } ampl_mode;
 
-typedef struct ampl_modes {
+struct ampl_modes {
   bool       grad, inference;           /* what counts now */
   bool       ground;                    /* grad where no entry says otherwise */
   ampl_mode *autocast;                  /* the innermost enabled-or-not region, NULL: none */
   ampl_mode *top;
   int        regions;                   /* autocast entries on the stack */
   struct ampl_cast_cache *cache;        /* autocast.c */
-} ampl_modes;
+};
 
 void ampl_modes_init(ampl_modes *m);
 /* Drops every entry. */
@@ -141,6 +140,7 @@ char       *ampl_text(ampl_ctx *ctx);   /* the next buffer of the ring, 160 byte
 
 /* A tensor as `m` says on `device`, uninitialised. */
 ampl_status  ampl_tensor_new(ampl_ctx *ctx, ampl_device *device, const ampl_meta *m, ampl_kind kind, ampl_tensor **out);
+ampl_status  ampl_tensor_new_default(ampl_ctx *ctx, ampl_device *device, const ampl_meta *m, ampl_tensor **out);
 /* A tensor of m's shape and strides on x's storage, m->offset elements from x's first. */
 ampl_tensor *ampl_tensor_view(ampl_ctx *ctx, const ampl_tensor *x, const ampl_meta *m);
 /* x without its graph, on the same storage; NULL: out of memory. */

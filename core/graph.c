@@ -215,7 +215,7 @@ ampl_status ampl_graph_record(ampl_ctx *ctx, const ampl_args *in, int nout, ampl
   return s;
 }
 
-ampl_status ampl_graph_foreign(ampl_ctx *ctx, const ampl_foreign *f, int nx, ampl_tensor *const *x, int ny, ampl_tensor **y) {
+ampl_status ampl_record_function(ampl_ctx *ctx, const ampl_function *f, int nx, ampl_tensor *const *x, int ny, ampl_tensor **y) {
   ampl_status s = AMPL_OK;
   if (nx > 255 || ny > 255) return ampl_error(ctx, AMPL_EUNSUPPORTED, "at most 255 operands and outputs can be differentiated");
   ampl_node *n = node_new(ctx, nx, ny, 0, 0);
@@ -302,21 +302,18 @@ ampl_status ampl_graph_rebase(ampl_ctx *ctx, ampl_tensor *self, ampl_tensor *val
 
 /* ------------------------------------------------------------------------------------------------ hooks ----------- */
 
-ampl_status ampl_hook_add(ampl_tensor *x, const ampl_hook *hook, uint64_t *id) {
+ampl_status ampl_register_hook(ampl_tensor *x, ampl_hook_fn fn, void (*release)(void *ud), void *ud, uint64_t *id) {
   ampl_ctx *ctx = ampl_ctx_of(x);
   if (!ampl_wants_grad(x)) return ampl_error(ctx, AMPL_EGRAD, "a tensor that requires no gradient takes no hook; set x.requires_grad = true first");
   ampl_hook *h = ampl_obj_get(ctx, sizeof *h), **p = x->node ? &x->node->hooks : &x->hooks;
   if (!h) return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
-  *h = *hook;
-  h->out = x->node ? x->out_index : 0;
-  h->id = *id = ++ctx->mode_ids;
-  h->next = NULL;
+  *h = (ampl_hook){.out = x->node ? x->out_index : 0, .id = *id = ++ctx->mode_ids, .fn = fn, .release = release, .ud = ud};
   while (*p) p = &(*p)->next;           /* hooks run in the order they came */
   *p = h;
   return AMPL_OK;
 }
 
-void ampl_hook_remove(ampl_tensor *x, uint64_t id) {
+void ampl_remove_hook(ampl_tensor *x, uint64_t id) {
   ampl_hook **p = x->node ? &x->node->hooks : &x->hooks;
   for (; *p; p = &(*p)->next) {
     ampl_hook *h = *p;
@@ -353,6 +350,13 @@ ampl_status ampl_set_requires_grad(ampl_tensor *x, bool on) {
   x->flags = (uint8_t)(on ? x->flags | AMPL_T_REQUIRES_GRAD : x->flags & ~AMPL_T_REQUIRES_GRAD);
   return AMPL_OK;
 }
+
+ampl_status ampl_detach(ampl_tensor *x, ampl_tensor **out) {
+  *out = ampl_tensor_alias(x);
+  return *out ? AMPL_OK : ampl_error(ampl_ctx_of(x), AMPL_ENOMEM, "out of memory");
+}
+
+uint32_t ampl_tensor_version(const ampl_tensor *x) { return x->storage->version; }
 
 bool ampl_requires_grad(const ampl_tensor *x) { return ampl_wants_grad(x); }
 bool ampl_is_leaf(const ampl_tensor *x) { return !x->node; }

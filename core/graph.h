@@ -18,20 +18,11 @@ typedef struct ampl_edge {
   int          out;
 } ampl_edge;
 
-/* What a foreign node (a Lua Function) does.  dx[i]: one reference or NULL each, for every operand. */
-typedef struct ampl_foreign {
-  const char *name;
-  ampl_status (*backward)(void *ud, ampl_ctx *ctx, int ny, ampl_tensor *const *dy, int nx, ampl_tensor **dx, const bool *need);
-  void (*release)(void *ud);
-  void *ud;
-} ampl_foreign;
-
 struct ampl_hook {
   ampl_hook *next;
   int        out;               /* which output of its node */
   uint64_t   id;
-  /* May replace the gradient: *dy is lent, *replacement one reference or NULL. */
-  ampl_status (*fn)(void *ud, ampl_ctx *ctx, ampl_tensor *dy, ampl_tensor **replacement);
+  ampl_hook_fn fn;
   void (*release)(void *ud);
   void *ud;
 };
@@ -59,14 +50,13 @@ struct ampl_node {
   ampl_value    *p;             /* [np], lists copied behind */
   ampl_hook     *hooks;
   ampl_tensor  **retains;       /* [ny]: not counted; who wants its output's gradient in .grad; or NULL */
-  ampl_foreign   foreign;
+  ampl_function  foreign;
   ampl_node     *next_dead;
   char          *where;         /* AMPL_WHERE_BYTES: where the forward call stood, in anomaly mode */
 };
 
 /* Records the call `in` -> out on a new node; out[i]->node is set.  `wide`: see AMPL_NODE_WIDE. */
 ampl_status ampl_graph_record(ampl_ctx *ctx, const ampl_args *in, int nout, ampl_tensor **out, unsigned flags);
-ampl_status ampl_graph_foreign(ampl_ctx *ctx, const ampl_foreign *f, int nx, ampl_tensor *const *x, int ny, ampl_tensor **y);
 void        ampl_node_release(ampl_node *node);
 
 /* After an in-place write whose value was computed with a graph: self's graph becomes that of `value`'s node.  With a
@@ -88,10 +78,5 @@ void ampl_node_drop_saved(ampl_node *node);
 void        ampl_anomaly_note(ampl_ctx *ctx, ampl_node *node);
 /* Checks the gradients that `node` gave. */
 ampl_status ampl_anomaly_check(ampl_ctx *ctx, const ampl_node *node, int n, ampl_tensor *const *dx);
-
-/* Adds a hook; its number, 0: out of memory.  EGRAD when x wants no gradient. */
-ampl_status ampl_hook_add(ampl_tensor *x, const ampl_hook *hook, uint64_t *id);
-void        ampl_hook_remove(ampl_tensor *x, uint64_t id);
-ampl_status ampl_retain_grad(ampl_tensor *x);
 
 #endif

@@ -69,11 +69,43 @@ bool ampl_set_grad_enabled(ampl_ctx *ctx, bool on) {
 
 bool ampl_grad_enabled(const ampl_ctx *ctx) { return ctx->modes->grad; }
 
+bool ampl_inference_enabled(const ampl_ctx *ctx) { return ctx->modes->inference; }
+
+uint64_t ampl_enter_grad(ampl_ctx *ctx, bool on) {
+  return ampl_mode_enter(ctx, &(ampl_mode){.kind = AMPL_MODE_GRAD, .on = on, .device = -1});
+}
+
+uint64_t ampl_enter_inference(ampl_ctx *ctx, bool on) {
+  return ampl_mode_enter(ctx, &(ampl_mode){.kind = AMPL_MODE_INFERENCE, .on = on, .device = -1});
+}
+
+bool ampl_leave(ampl_ctx *ctx, ampl_modes *m, uint64_t id) { return ampl_mode_leave(ctx, m ? m : ctx->modes, id); }
+
+ampl_status ampl_modes_new(ampl_ctx *ctx, ampl_modes **out) {
+  *out = ampl_obj_get(ctx, sizeof **out);
+  if (!*out) return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
+  ampl_modes_init(*out);
+  ampl_ctx_retain(ctx);
+  return AMPL_OK;
+}
+
+void ampl_modes_free(ampl_ctx *ctx, ampl_modes *m) {
+  if (!m) return;
+  if (ctx->modes == m) ctx->modes = &ctx->own_modes;
+  ampl_modes_close(ctx, m);
+  ampl_obj_put(ctx, m, sizeof *m);
+  ampl_ctx_release(ctx);
+}
+
+ampl_modes *ampl_modes_use(ampl_ctx *ctx, ampl_modes *m) {
+  ampl_modes *before = ctx->modes;
+  ctx->modes = m ? m : &ctx->own_modes;
+  return before;
+}
+
 ampl_status ampl_autocast_enter(ampl_ctx *ctx, bool enabled, int dtype, bool cache) {
-  ctx->op = "autocast";
-  AMPL_TRY(ampl_autocast_check_dtype(ctx, dtype));
-  const ampl_mode mode = {.kind = AMPL_MODE_AUTOCAST, .on = enabled, .dtype = dtype, .device = -1, .cache = cache};
-  return ampl_mode_enter(ctx, &mode) ? AMPL_OK : AMPL_ENOMEM;
+  const ampl_autocast_options o = {.dtype = dtype, .enabled = enabled, .cache = cache};
+  return ampl_enter_autocast(ctx, &o) ? AMPL_OK : ctx->code;
 }
 
 void ampl_autocast_leave(ampl_ctx *ctx) {

@@ -19,52 +19,6 @@
 
 /* ------------------------------------------------------------------------------------------------ arguments ------- */
 
-/* Every kind of argument: name, what a message calls it.  The comment says which member of ampl_value counts. */
-#define AMPL_ARG_MAP(X)                                                                                                \
-  X(TENSOR, "a tensor or a number")     /* t */                                                                        \
-  X(TENSOR_OPT, "a tensor or nothing")  /* t, NULL: absent */                                                          \
-  X(TENSORS, "a list of tensors")       /* ts; at most one in a record; entries may be NULL where the op says so */    \
-  X(DIM, "a dimension")                 /* i; counted from the operand's rank */                                       \
-  X(DIM_NEW, "a dimension")             /* i; of an output with one dimension more */                                  \
-  X(DIMS, "a dimension or a list of them")   /* l; n = 0: none given or an empty list, all dimensions */               \
-  X(INDEX, "a position")                /* i; from 0, negative from the end: infer resolves it */                      \
-  X(INT, "an integer")                  /* i */                                                                        \
-  X(SIZES, "an integer or a list")      /* l */                                                                        \
-  X(PADDING, "an integer, a list, \"valid\" or \"same\"")   /* l; "valid": n = 0; "same": n = -1 */                    \
-  X(FLOAT, "a number")                  /* f */                                                                        \
-  X(BOOL, "a boolean")                  /* i */                                                                        \
-  X(ENUM, "a name")                     /* i: the place in `choices` */                                                \
-  X(DTYPE, "a dtype")                   /* i; AMPL_DTYPE_NONE: absent */                                               \
-  X(STRING, "a string")                 /* s */                                                                        \
-  X(DEVICE, "a device")                 /* s; NULL: the context's current one */
-
-typedef enum ampl_arg_kind {
-#define AMPL_X(name, text) AMPL_ARG_##name,
-  AMPL_ARG_MAP(AMPL_X)
-#undef AMPL_X
-} ampl_arg_kind;
-
-enum {                          /* ampl_arg.flags */
-  AMPL_REQUIRED = 1,            /* has no default */
-  AMPL_VARARG   = 2,            /* may be given as loose integers: zeros(2, 3) */
-  AMPL_LABELS   = 4,            /* a tensor of positions or class labels: from 1 in Lua, negative ones unchanged */
-  AMPL_COUNT1   = 8,            /* an INT or SIZES that counts from 1 in Lua (ignore_index, blank, padding_idx) */
-  AMPL_NO_NUMBER = 16,          /* a TENSOR that a plain number may not stand for */
-  AMPL_AS_IS    = 32,           /* a TENSOR that promotion and autocast leave alone: a mask, an index, running statistics */
-  AMPL_STOP     = 64            /* an INT that ends a range: left out in C, the last one taken in Lua, where it counts from 1
-                                   (3 is 3, -1 is absent, -2 is -1); "end" is an alias of its name there */
-};
-
-#define AMPL_ABSENT INT64_MIN   /* the value of an optional INT, INDEX or DIM that was not given; of a FLOAT it is NAN */
-
-typedef struct ampl_arg {
-  const char   *name;
-  uint8_t       kind, flags;
-  ampl_value    def;
-  const char   *choices;        /* ENUM: "mean|sum|none" */
-  const char   *doc;
-} ampl_arg;
-
 /* How a record spells its arguments.  The trailing argument, optional, is the doc: DIM("dim", -1, "what is summed"). */
 #define TENSOR(n, ...)         {.name = n, .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
 #define TENSOR_ONLY(n, ...)    {.name = n, .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED | AMPL_NO_NUMBER, .doc = "" __VA_ARGS__}
@@ -122,28 +76,6 @@ typedef enum ampl_cast {
   AMPL_CAST_MAP(AMPL_X)
 #undef AMPL_X
 } ampl_cast;
-
-enum {                          /* ampl_op.flags */
-  AMPL_OP_VIEW        = 1,      /* output 0 is a view of operand 0: infer gives strides and offset; no kernel */
-  AMPL_OP_INPLACE     = 2,      /* has an in-place form `name_` that writes operand 0 */
-  AMPL_OP_RANDOM      = 4,      /* draws from the context's stream */
-  AMPL_OP_ELEMENTWISE = 8,      /* operands broadcast and promote together; strides are kept; `infer`, where there is
-                                   one, changes or refuses the result.  A plain
-                                   number (AMPL_T_NUMBER) arrives at the kernel as f64 where it computes in floats, else
-                                   as i64: x * 1e-9 is no 0 in f16 */
-  AMPL_OP_NO_GRAD     = 16,     /* has no gradient by nature: integer or bool results, creators */
-  AMPL_OP_DENSE       = 32,     /* its kernels want every operand row-major without gaps */
-  AMPL_OP_DYNAMIC     = 64,     /* the shapes of outputs depend on data: the kernel makes them */
-  AMPL_OP_INTERNAL    = 128,    /* exists for backward or for other ops: no Lua name */
-  AMPL_OP_CROSS       = 256,    /* operand i is saved only for the gradients of the other operands, as in mul */
-  AMPL_OP_CREATOR     = 512,    /* makes a tensor from nothing: takes dtype, device and requires_grad */
-  AMPL_OP_PROMOTE     = 1024,   /* operands are brought to one dtype without broadcasting (cat, where ...) */
-  AMPL_OP_METHOD_ONLY = 2048,   /* x:name() and no function */
-  AMPL_OP_F_ONLY      = 4096,   /* only in ampl.nn.functional */
-  AMPL_OP_MUTATES     = 8192,   /* writes some of its operands (batch_norm's running statistics) */
-  AMPL_OP_FLOAT_OUT   = 16384,  /* element-wise: integer operands are brought to f32 (exp, div, sigmoid ...) */
-  AMPL_OP_BOOL_OUT    = 32768   /* element-wise: the result is bool (eq, isnan ...) */
-};
 
 /* What backward reads: operand i, output i.  AMPL_SAVE_ALL: every operand, lists too. */
 #define AMPL_SAVE_X(i) (1u << (i))

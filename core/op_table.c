@@ -60,6 +60,25 @@ const ampl_op *ampl_op_find(const char *name) {
   return NULL;
 }
 
+int ampl_op_number(void) { return AMPL_OPID_COUNT; }
+const ampl_op *ampl_op_at(int i) { return ampl_op_table[i]; }
+const char *ampl_op_name(const ampl_op *op) { return op->name; }
+const char *ampl_op_doc(const ampl_op *op) { return op->doc ? op->doc : ""; }
+const ampl_arg *ampl_op_args(const ampl_op *op) { return op->args; }
+int ampl_op_nout(const ampl_op *op) { return ampl_op_info_of(op)->nout; }
+unsigned ampl_op_flags(const ampl_op *op) { return op->flags; }
+bool ampl_op_has_backward(const ampl_op *op) { return op->backward || (op->compose && !(op->flags & AMPL_OP_NO_GRAD)); }
+
+const char *ampl_op_category(const ampl_op *op, const char **why) {
+  static const char *const names[][2] = {
+#define AMPL_X(name, text) {#name, text},
+      AMPL_CAST_MAP(AMPL_X)
+#undef AMPL_X
+  };
+  *why = names[op->cast][1];
+  return names[op->cast][0];
+}
+
 ampl_status ampl_run(ampl_ctx *ctx, const char *name, const ampl_value *args, int nargs, ampl_tensor **out, int nout) {
   const ampl_op *op = ampl_op_find(name);
   for (int k = 0; k < nout; k++) out[k] = NULL;
@@ -67,14 +86,13 @@ ampl_status ampl_run(ampl_ctx *ctx, const char *name, const ampl_value *args, in
   return op ? ampl_run_op(ctx, op, args, nargs, out, nout) : ampl_error(ctx, AMPL_EARG, "there is no op \"%s\"", name);
 }
 
-/* Sorts plain arguments into operands and parameters. */
-ampl_status ampl_run_op(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs, ampl_tensor **out, int nout) {
+/* Sorts plain arguments into operands and parameters, and calls. */
+static ampl_status run(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs, ampl_tensor **all, bool inplace) {
   const ampl_op_info *info = ampl_op_info_of(op);
   const ampl_list list = info->list >= 0 && info->list < nargs ? args[info->list].ts : (ampl_list){NULL, 0};
-  ampl_tensor *few[2 * AMPL_TENSORS_MAX], **t = few, *all[AMPL_OUT_MAX];
+  ampl_tensor *few[2 * AMPL_TENSORS_MAX], **t = few;
   ampl_value p[AMPL_ARGS_MAX];
   const int nt = info->ntensor + (int)list.n;
-  for (int k = 0; k < nout; k++) out[k] = NULL;
   ctx->op = op->name;
   if (nargs > info->narg) return ampl_error(ctx, AMPL_EARG, "%d arguments given, at most %d taken", nargs, info->narg);
   if (nt > 2 * AMPL_TENSORS_MAX && !(t = ampl_obj_get(ctx, (size_t)nt * sizeof *t))) return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
@@ -88,11 +106,22 @@ ampl_status ampl_run_op(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args
     else p[info->slot[a]] = given ? args[a] : arg->def;
   }
   for (int64_t i = 0; i < list.n; i++) t[info->ntensor + i] = list.v[i];
-  if (s == AMPL_OK) s = ampl_call(ctx, &(ampl_args){op, t, nt, p}, all);
+  const ampl_args in = {op, t, nt, p};
+  if (s == AMPL_OK) s = inplace ? ampl_call_inplace(ctx, &in) : ampl_call(ctx, &in, all);
   if (t != few) ampl_obj_put(ctx, t, (size_t)nt * sizeof *t);
-  if (s != AMPL_OK) return s;
-  ctx->op = "";
-  for (int k = 0; k < info->nout; k++) {
+  if (s == AMPL_OK) ctx->op = "";
+  return s;
+}
+
+ampl_status ampl_run_op_inplace(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs) {
+  return run(ctx, op, args, nargs, NULL, true);
+}
+
+ampl_status ampl_run_op(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs, ampl_tensor **out, int nout) {
+  ampl_tensor *all[AMPL_OUT_MAX];
+  for (int k = 0; k < nout; k++) out[k] = NULL;
+  AMPL_TRY(run(ctx, op, args, nargs, all, false));
+  for (int k = 0; k < ampl_op_info_of(op)->nout; k++) {
     if (k < nout) out[k] = all[k];
     else ampl_tensor_release(all[k]);
   }

@@ -509,7 +509,7 @@ static void finish(ampl_scaler *s) {
 
 static ampl_status give_up(const ampl_scaler *s, double scale) {
   return ampl_error(s->ctx, AMPL_ESTATE, "%lld iterations in a row had an inf or a NaN in a gradient "
-                    "(max_consecutive_skips %lld); last, %s was the first to hold one, at scale %g; the scale is now %g. "
+                    "(max_consecutive_skips %lld); the first of the last one was %s, at scale %g; the scale is now %g. "
                     "If a lower scale does not help, the loss itself is not finite: look at it, at the learning rate "
                     "and, with ampl.set_detect_anomaly(true), at the op that makes it so",
                     (long long)s->bad_before, (long long)s->o.max_consecutive_skips, culprit(s), s->skip_scale, scale);

@@ -1,6 +1,5 @@
 /* tensor.c: tensors and their storage: making, viewing, reading, releasing. */
 #include "ctx.h"
-#include "backend.h"
 #include "graph.h"
 
 #include <stdio.h>
@@ -418,4 +417,41 @@ ampl_status ampl_item(const ampl_tensor *x, double *out) {
   ctx->op = "item";
   if (x->numel != 1) return ampl_error(ctx, AMPL_ESHAPE, "a tensor of %s has %lld elements, not one", ampl_tensor_text(ctx, x), (long long)x->numel);
   return ampl_host_scalar(x, out, &i);
+}
+
+ampl_status ampl_number(ampl_ctx *ctx, double v, ampl_tensor **out) {
+  *out = ampl_number_new(ctx, AMPL_F64, v, 0);
+  return *out ? AMPL_OK : ampl_error(ctx, AMPL_ENOMEM, "out of memory");
+}
+
+ampl_status ampl_integer(ampl_ctx *ctx, int64_t v, ampl_tensor **out) {
+  *out = ampl_number_new(ctx, AMPL_I64, 0, v);
+  return *out ? AMPL_OK : ampl_error(ctx, AMPL_ENOMEM, "out of memory");
+}
+
+/* Through the host where two backends meet; unrecorded. */
+ampl_status ampl_to_device(ampl_tensor *x, const char *name, ampl_tensor **out) {
+  ampl_ctx *ctx = ampl_ctx_of(x);
+  ampl_tensor *dense = NULL;
+  ampl_meta m;
+  void *host = NULL;
+  *out = NULL;
+  ctx->op = "to";
+  ampl_device *device = ampl_device_find(ctx, name);
+  if (!device) return AMPL_EDEVICE;
+  if (device == ampl_device_of(x)) {
+    ampl_tensor_retain(*out = x);
+    return AMPL_OK;
+  }
+  AMPL_TRY(ampl_meta_like(&m, x));
+  m.layout = AMPL_LAYOUT_ROW_MAJOR;
+  AMPL_TRY(ampl_tensor_new(ctx, device, &m, AMPL_KIND_TENSOR, &dense));
+  const size_t bytes = dense->storage->bytes;
+  ampl_status s = ampl_mem_get(ctx, ampl_device_at(0), bytes, AMPL_KIND_SCRATCH, &host);
+  if (s == AMPL_OK) s = ampl_to_bytes(x, host, bytes);
+  if (s == AMPL_OK && bytes) s = device->backend->copy_from_host(device->index, dense->data, host, bytes);
+  ampl_mem_put(ctx, ampl_device_at(0), host, bytes, AMPL_KIND_SCRATCH);
+  if (s == AMPL_OK) *out = dense;
+  else ampl_tensor_release(dense);
+  return s;
 }

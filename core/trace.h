@@ -8,8 +8,7 @@
 typedef struct ampl_anomaly {
   bool nan, inf;                /* what is looked for in gradients */
   bool scaled;                  /* a loss scaler is active: an overflow is a warning */
-  /* Writes "train.lua:12", where the running call stands, into text. */
-  void (*where)(void *ud, char *text, size_t n);
+  ampl_where_fn where;          /* writes "train.lua:12", where the running call stands */
   void *ud;
 } ampl_anomaly;
 

@@ -2,6 +2,7 @@
 ** cpu.c: instruction set, settings, cache sizes, scratch memory, threads.
 */
 #include "cpu.h"
+#include "ctx.h"
 
 #include <omp.h>
 #include <stdio.h>
@@ -123,13 +124,14 @@ int ampl_cpu_count (void) {
 /* ---------------------------------------------------------------- running */
 
 void *ampl_cpu_scratch_get (ampl_ctx *ctx, size_t bytes) {
-  (void)ctx;
-  return bytes > SIZE_MAX - 64 ? NULL : aligned_alloc(64, (bytes + 64) / 64 * 64);
+  void *p = NULL;
+  if (!ctx) return bytes > SIZE_MAX - 64 ? NULL : aligned_alloc(64, (bytes + 64) / 64 * 64);
+  return ampl_mem_get(ctx, ampl_device_at(0), bytes, AMPL_KIND_SCRATCH, &p) == AMPL_OK ? p : NULL;
 }
 
 void ampl_cpu_scratch_put (ampl_ctx *ctx, void *p, size_t bytes) {
-  (void)ctx, (void)bytes;
-  free(p);
+  if (ctx) ampl_mem_put(ctx, ampl_device_at(0), p, bytes, AMPL_KIND_SCRATCH);
+  else free(p);
 }
 
 void ampl_cpu_parallel (int threads, int64_t jobs, ampl_cpu_job_fn fn, void *ud) {
