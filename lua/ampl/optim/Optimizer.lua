@@ -206,17 +206,18 @@ function Optimizer:state_dict()
   return out
 end
 
--- A copy of a saved state for p: moments in the dtype that p's steps are made in, counts as they are.
-local function restored(saved, p)
-  local s = {}
+-- A copy of a saved state for p: moments in the dtype that its steps are made in, counts (numbers, too) as tensors.
+local function restored(self, saved, p)
+  local dtype = p.dtype == "f64" and "f64" or "f32"
+  local s, count = {}, {}
+  for _, c in ipairs(self.spec.counts or {}) do count[c[1]] = true end
   for name, v in pairs(saved) do
-    if type(v) == "userdata" and v:dim() > 0 or name:find("exp_") then
-      s[name] = v:detach():to({device = p.device, dtype = p.dtype == "f64" and "f64" or "f32"}):clone():keep()
-    elseif type(v) == "userdata" then
-      s[name] = v:detach():to({device = p.device}):clone():keep()
+    if type(v) ~= "userdata" then
+      v = core.full({}, v, {dtype = dtype, device = p.device})
     else
-      s[name] = core.full({}, v, {dtype = p.dtype == "f64" and "f64" or "f32", device = p.device}):keep()
+      v = v:detach():to({device = p.device, dtype = not count[name] and dtype or nil}):clone()
     end
+    s[name] = v:keep()
   end
   return next(s) and s or nil
 end
@@ -247,7 +248,7 @@ function Optimizer:load_state_dict(state)
               table.concat(p.shape, ", "))
         end
       end
-      fresh[p] = restored(s, p)
+      fresh[p] = restored(self, s, p)
     end
   end
   self.state = fresh

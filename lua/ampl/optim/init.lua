@@ -3,4 +3,7 @@
 --   local opt = ampl.optim.AdamW(model, {lr = 1e-3})
 --   opt:zero_grad()  loss:backward()  opt:step()
 
-return require "ampl.lazy"("ampl.optim", {"Optimizer", "SGD", "Adam", "AdamW", "lr_scheduler"})
+return require "ampl.lazy"("ampl.optim", {
+  "Optimizer", "SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adadelta", "Lion", "LAMB",
+  "lr_scheduler",
+})

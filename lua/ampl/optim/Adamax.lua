@@ -1,0 +1,16 @@
+-- Adamax (Kingma and Ba 2015): Adam with the largest gradient so far in place of the second moment.
+
+local Optimizer = require "ampl.optim.Optimizer"
+
+---@class ampl.optim.Adamax : ampl.optim.Optimizer
+return Optimizer:define("Adamax", {
+  params = {
+    {"lr", "number", 2e-3}, {"betas", "numbers", {0.9, 0.999}}, {"eps", "number", 1e-8},
+    {"weight_decay", "number", 0.0},
+    {"maximize", "boolean", false},
+  },
+  op = "adamax_step",
+  states = function() return {"exp_avg", "exp_inf"} end,
+  counts = {{"step", 0}},
+  options = function(group) return {beta1 = group.betas[1], beta2 = group.betas[2], eps = group.eps} end,
+})

@@ -1,0 +1,18 @@
+-- RAdam (Liu et al. 2020): Adam that waits for the second moment to be known before it divides by it.
+
+local Optimizer = require "ampl.optim.Optimizer"
+
+---@class ampl.optim.RAdam : ampl.optim.Optimizer
+return Optimizer:define("RAdam", {
+  params = {
+    {"lr", "number", 1e-3}, {"betas", "numbers", {0.9, 0.999}}, {"eps", "number", 1e-8},
+    {"weight_decay", "number", 0.0},
+    {"decoupled_weight_decay", "boolean", false}, {"maximize", "boolean", false},
+  },
+  op = "radam_step",
+  states = function() return {"exp_avg", "exp_avg_sq"} end,
+  counts = {{"step", 0}},
+  options = function(group)
+    return {beta1 = group.betas[1], beta2 = group.betas[2], eps = group.eps, decoupled = group.decoupled_weight_decay}
+  end,
+})
