@@ -127,7 +127,6 @@ void ampl_cpu_move(const ampl_ctx *ctx, size_t size, int nd, const int64_t *shap
 }
 
 void ampl_cpu_copy_all(const ampl_ctx *ctx, ampl_tensor *out, const ampl_tensor *x) {
-  if (out->data == x->data) return;             /* in place */
   ampl_cpu_move(ctx, ampl_dtype_size((ampl_dtype)x->dtype), x->ndim, x->shape, out->data, out->strides, x->data, x->strides);
 }
 
@@ -136,7 +135,7 @@ void ampl_cpu_copy_all(const ampl_ctx *ctx, ampl_tensor *out, const ampl_tensor 
 typedef struct picking {
   size_t        size;
   int           nd;
-  ampl_cpu_axis axis[AMPL_RANK_MAX];
+  ampl_cpu_axis axis[AMPL_CPU_AXES_MAX];
   char         *dst;
   const char   *src;
   const void   *fill;
@@ -197,6 +196,12 @@ void ampl_cpu_pick(const ampl_ctx *ctx, size_t size, int nd, const ampl_cpu_axis
   w.each = last->n * (int64_t)size >= 64 << 10 ? 1 : (int64_t)(64 << 10) / (last->n * (int64_t)size);
   ampl_cpu_parallel(ampl_cpu_threads_for(ctx, (double)total * (last->map && !w.runs ? 1 : (double)size / 8)),
                     (w.n + w.each - 1) / w.each, pick_job, &w);
+}
+
+ampl_status ampl_cpu_new(ampl_ctx *ctx, const ampl_tensor *x, int dtype, int ndim, const int64_t *shape, ampl_tensor **out) {
+  ampl_meta m = {.dtype = dtype, .layout = AMPL_LAYOUT_ROW_MAJOR};
+  AMPL_TRY(ampl_meta_shape(ctx, &m, ndim, shape));
+  return ampl_tensor_new_default(ctx, x->storage->device, &m, out);
 }
 
 void ampl_cpu_scalar(const ampl_tensor *x, int t, void *dst) {

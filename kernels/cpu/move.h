@@ -16,6 +16,8 @@ typedef struct ampl_cpu_axis {
   const int64_t *map;
 } ampl_cpu_axis;
 
+#define AMPL_CPU_AXES_MAX (2 * AMPL_RANK_MAX)
+
 /* dst, row-major, is picked from src along nd axes; what comes from nowhere gets *fill (which may be NULL where no map has
  * such a place). */
 void ampl_cpu_pick(const ampl_ctx *ctx, size_t size, int nd, const ampl_cpu_axis *axis, void *dst, const void *src,
@@ -27,8 +29,15 @@ void ampl_cpu_fill(size_t size, void *dst, int64_t n, const void *value);
 /* *dst = the one element of x (a plain number, too) as dtype t. */
 void ampl_cpu_scalar(const ampl_tensor *x, int t, void *dst);
 
-/* x's elements as they are, one element or more: the memory of out[i] when that is to hold operand x afterwards. */
+/* out = x; same shape and dtype, any strides. */
 void ampl_cpu_copy_all(const ampl_ctx *ctx, ampl_tensor *out, const ampl_tensor *x);
+
+/* An uninitialised row-major tensor on x's device: an output whose shape only the kernel knows. */
+ampl_status ampl_cpu_new(ampl_ctx *ctx, const ampl_tensor *x, int dtype, int ndim, const int64_t *shape, ampl_tensor **out);
+
+static inline char *ampl_cpu_at(const ampl_tensor *x, int64_t offset) {
+  return (char *)x->data + offset * (int64_t)ampl_dtype_size((ampl_dtype)x->dtype);
+}
 
 /* ------------------------------------------------------------------------------------------------ positions ------- */
 
