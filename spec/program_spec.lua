@@ -1,8 +1,6 @@
 -- The program `ampl` as a user meets it: options, exit codes, signals; the prompt through pipes and a real terminal.
 
-local here = debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or "spec"
-package.path = here .. "/?.lua;" .. package.path
-local shell = require "support.shell"
+local shell = require "spec.support.shell"
 local program = shell.program()
 teardown(shell.clean)
 

@@ -11,7 +11,7 @@ if name then
 end
 
 local here = arg[0]:match("^(.*)/support/run%.lua$") or "."
-package.path = here .. "/?.lua;" .. package.path
+package.path = here .. "/../?.lua;" .. package.path          -- require "spec.support.NAME"
 
 -- What busted would exit with is its number of failures, modulo 256; and it must close the state, for leak checks.
 local exit = os.exit
