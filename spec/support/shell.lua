@@ -65,13 +65,12 @@ end
 
 --- Starts a command, waits for its line "ready", sends SIGINT `signals` times, waits for its end (killed after 20 s).
 function shell.interrupt(command, signals)
-  local out, err = shell.file "", shell.file ""
+  local out, err, pid = shell.file "", shell.file "", shell.file ""
   local _, _, code = os.execute("exec bash -c " .. shell.quote(([[
-    timeout -s KILL 20 %s >%s 2>%s & pid=$!
-    until grep -q ready %s; do sleep 0.02; kill -0 $pid 2>/dev/null || break; done
-    child=$(pgrep -P $pid)
-    for i in $(seq %d); do sleep 0.3; kill -INT $child; done
-    wait $pid]]):format(command, out, err, out, signals)))
+    timeout -s KILL 20 bash -c %s >%s 2>%s & job=$!
+    until grep -q ready %s; do sleep 0.02; kill -0 $job 2>/dev/null || break; done
+    for i in $(seq %d); do sleep 0.3; kill -INT $(cat %s); done
+    wait $job]]):format(shell.quote("echo $$ >" .. pid .. "; exec " .. command), out, err, out, signals, pid)))
   return read_all(out), read_all(err), code
 end
 
