@@ -74,7 +74,7 @@ static double element (int dtype, const void *p, long i) {
     return f;
   }
   int e = h >> 10 & 31, m = h & 1023;
-  double f = e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
+  double f = e == 31 ? (m ? NAN : INFINITY) : e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
   return h & 0x8000 ? -f : f;
 }
 
@@ -110,7 +110,7 @@ static void *make (int dtype, long n) {
   return p;
 }
 
-static void *copy_of (const void *p, size_t bytes) { return memcpy(malloc(bytes ? bytes : 1), p, bytes); }
+static inline void *copy_of (const void *p, size_t bytes) { return memcpy(malloc(bytes ? bytes : 1), p, bytes); }
 
 /* How far a result may be off: rounding to its dtype, and the sum's own rounding, relative to the size
    of what was added up */
