@@ -113,7 +113,7 @@ static char find_separator(const char *line) {
 static ampl_status next_field(reader *r, int64_t column, char **s, char **field) {
   char *p = *s;
   const char sep = r->separator;
-  while (blank(*p) && *p != sep) p++;
+  while (blank(*p) && (sep == ' ' || *p != sep)) p++;
   char *start = p, *stop;
   if (*p == '"') {
     start = stop = ++p;

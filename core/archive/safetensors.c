@@ -124,9 +124,10 @@ static ampl_status parse_header(reader *r, const char *text, size_t bytes) {
   if (text[0] != '{')
     return DAMAGED(r, "byte 8: the header begins with byte 0x%02x, not with '{': no safetensors file", r->file.path,
                    (unsigned char)text[0]);
-  r->header = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &e);
+  /* A lack of memory is often reported as a syntax error: what is really damaged is so the second time, too. */
+  for (int i = 0; i < 2 && !r->header; i++) r->header = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &e);
   if (r->header) return AMPL_OK;
-  if (json_error_code(&e) == json_error_out_of_memory)
+  if (json_error_code(&e) == json_error_out_of_memory || !e.text[0])
     return ampl_error(r->ctx, AMPL_ENOMEM, "%.300s: out of memory for a header of %zu bytes", r->file.path, bytes);
   return DAMAGED(r, "byte %lld: the header is no valid JSON: %s", r->file.path, 8 + (long long)e.position, e.text);
 }
@@ -346,19 +347,32 @@ static ampl_status no_memory(ampl_ctx *ctx) {
   return ampl_error(ctx, AMPL_ENOMEM, "out of memory for a file header");
 }
 
+/* Whether s is UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF. */
+static bool is_utf8(const char *text) {
+  for (const unsigned char *s = (const unsigned char *)text; *s;) {
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const int n = *s < 0x80 ? 1 : *s < 0xc0 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf8 ? 4 : 0;
+    if (n == 0) return false;
+    uint32_t c = n == 1 ? *s : *s & (0xffu >> (n + 1));
+    for (int i = 1; i < n; i++) {
+      if ((s[i] & 0xc0) != 0x80) return false;
+      c = c << 6 | (s[i] & 0x3f);
+    }
+    if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return false;
+    s += n;
+  }
+  return true;
+}
+
 /* object[key] = value, which is given away; `key` must be new there. */
 static ampl_status put(ampl_ctx *ctx, json_t *object, const char *key, json_t *value) {
-  if (json_object_get(object, key)) {
+  ampl_status s = AMPL_OK;
+  if (json_object_get(object, key)) s = ampl_error(ctx, AMPL_EARG, "the name \"%.100s\" is given twice", key);
+  else if (!is_utf8(key)) s = ampl_error(ctx, AMPL_EVALUE, "the name \"%.100s\" is no valid UTF-8", key);
+  if (s != AMPL_OK) {
     json_decref(value);
-    return ampl_error(ctx, AMPL_EARG, "the name \"%.100s\" is given twice", key);
+    return s;
   }
-  /* jansson tells an invalid string and a lack of memory apart only by trying. */
-  json_t *probe = json_string(key);
-  if (!probe) {
-    json_decref(value);
-    return ampl_error(ctx, AMPL_EVALUE, "the name \"%.100s\" is no valid UTF-8", key);
-  }
-  json_decref(probe);
   return json_object_set_new(object, key, value) == 0 ? AMPL_OK : no_memory(ctx);
 }
 
@@ -373,9 +387,12 @@ static ampl_status metadata_object(ampl_ctx *ctx, json_t *header, int64_t n, con
     qsort(pairs, (size_t)n, sizeof *pairs, by_key);
   }
   for (int64_t i = 0; s == AMPL_OK && i < n; i++) {
+    if (!is_utf8(pairs[i].value)) {
+      s = ampl_error(ctx, AMPL_EVALUE, "metadata: the value of \"%.100s\" is no valid UTF-8", pairs[i].key);
+      break;
+    }
     json_t *value = json_string(pairs[i].value);
-    s = value ? put(ctx, object, pairs[i].key, value)
-              : ampl_error(ctx, AMPL_EVALUE, "metadata: the value of \"%.100s\" is no valid UTF-8", pairs[i].key);
+    s = value ? put(ctx, object, pairs[i].key, value) : no_memory(ctx);
   }
   free(pairs);
   if (s == AMPL_OK) return put(ctx, header, metadata_key, object);
