@@ -313,6 +313,7 @@ AMPL_API ampl_status ampl_run_op_inplace(ampl_ctx *ctx, const ampl_op *op, const
 /* A plain number as an operand: it promotes weakly, as a number in an expression does. */
 AMPL_API ampl_status ampl_number(ampl_ctx *ctx, double v, ampl_tensor **out);
 AMPL_API ampl_status ampl_integer(ampl_ctx *ctx, int64_t v, ampl_tensor **out);
+AMPL_API ampl_status ampl_boolean(ampl_ctx *ctx, bool v, ampl_tensor **out);
 
 /* What the first element of a dimension is called in index tensors, labels and messages: 0, or 1 for a language that
  * counts from 1.  Returns what was set before. */
@@ -471,11 +472,12 @@ typedef struct ampl_scaler_state {
   double  scale, growth_factor, backoff_factor;
   int64_t growth_interval, growth_tracker;
   int64_t hysteresis_left;      /* overflows until the scale falls */
-  int64_t taken, skipped, consecutive_skips;
+  int64_t taken, skipped, calibrating, consecutive_skips;        /* as in ampl_scaler_stats */
 } ampl_scaler_state;
 
 typedef struct ampl_scaler_stats {
   int64_t     taken, skipped;   /* steps, of all optimisers */
+  int64_t     calibrating;      /* of those skipped: before the first one was taken, while the scale came down */
   int64_t     consecutive_skips;        /* iterations in a row, up to now, with an overflow */
   bool        last_taken;       /* the last step was taken (also before the first one) */
   int64_t     skip_step;        /* the last skip: which step it was, from 1 (0: there was none), ... */
@@ -507,8 +509,8 @@ AMPL_API ampl_status ampl_scaler_update(ampl_scaler *s);
 AMPL_API ampl_status ampl_scaler_set_scale(ampl_scaler *s, double scale);
 
 /* For optimisers that evaluate the loss themselves, maybe several times a step: takes back what this iteration knows of
- * `key`, before the next backward, which then replaces the gradients.  With `back_off` the scale falls at once, as
- * update would do it. */
+ * `key`, before the next backward, which then replaces the gradients of `p` (NULL: adds to them).  With `back_off` the
+ * scale falls at once, as update would do it.  ESTATE when `key` was stepped. */
 AMPL_API ampl_status ampl_scaler_again(ampl_scaler *s, uint64_t key, const ampl_params *p, bool back_off);
 /* After unscale: whether it met an inf or a NaN (waits); the place of the first parameter that held one, else -1. */
 AMPL_API ampl_status ampl_scaler_found(ampl_scaler *s, uint64_t key, int64_t *parameter);

@@ -9,6 +9,7 @@
  *   AMPL_T_SCRATCHED on a parameter: its gradient belongs to a step that was skipped.  It stays readable; backward
  *   replaces it, and unscale drops what backward did not reach: it must not be used a second time. */
 #include "scaler.h"
+#include "trace.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -208,6 +209,7 @@ ampl_status ampl_scaler_scale(ampl_scaler *s, ampl_tensor *x, ampl_tensor **out)
   if (x->dtype == AMPL_F16 || x->dtype == AMPL_BF16) x = EV(&e, to, T(x), P(V_I(AMPL_F32)));
   ampl_eval_return(&e, EV(&e, mul, T(x, s->scale)), out);
   AMPL_TRY(ampl_eval_end(&e));
+  if (ctx->anomaly) ctx->anomaly->scaled = true;        /* what overflows in this iteration will be skipped */
   return end(s);
 }
 
@@ -378,6 +380,7 @@ ampl_status ampl_scaler_unscale(ampl_scaler *s, uint64_t key, const ampl_params 
 static void note_skip(ampl_scaler *s, const ampl_scaler_record *r, const ampl_params *p, double scale) {
   const char *name = p->names && r->bad < p->n ? p->names[r->bad] : NULL;
   s->skipped++;
+  if (!s->taken) s->calibrating++;
   s->last_taken = false;
   s->skip_step = s->taken + s->skipped;
   s->skip_parameter = r->bad;
@@ -410,14 +413,17 @@ static ampl_status skip(ampl_scaler *s, ampl_scaler_record *r, const ampl_params
   return AMPL_OK;
 }
 
+static ampl_status stepped_already(ampl_ctx *ctx) {
+  return ampl_error(ctx, AMPL_ESTATE, "step was called for this optimizer since the last update(); call "
+                    "scaler:update() once an iteration");
+}
+
 ampl_status ampl_scaler_step_allowed(ampl_scaler *s, uint64_t key, const ampl_params *p, bool *allowed) {
   ampl_ctx *ctx = begin(s, "step");
   ampl_scaler_record *r = record_of(s, key);
   *allowed = !s->o.enabled;
   if (!s->o.enabled) return end(s);
-  if (r && r->stage == AMPL_SCALER_STEPPED)
-    return ampl_error(ctx, AMPL_ESTATE, "step was called for this optimizer since the last update(); call "
-                      "scaler:update() once an iteration");
+  if (r && r->stage == AMPL_SCALER_STEPPED) return stepped_already(ctx);
   if (!r) AMPL_TRY(unscale(s, key, p, &r));
   AMPL_TRY(know(s, r));
   if (r->bad >= 0) AMPL_TRY(skip(s, r, p));
@@ -504,6 +510,7 @@ static ampl_status update_scale(ampl_scaler *s, ampl_tensor **t, int n, bool bad
 static void finish(ampl_scaler *s) {
   s->bad_before = s->bad_now ? s->bad_before + 1 : 0;
   s->bad_now = s->taken_now = false;
+  if (s->ctx->anomaly) s->ctx->anomaly->scaled = false;
   drop_records(s);
 }
 
@@ -553,17 +560,18 @@ ampl_status ampl_scaler_set_scale(ampl_scaler *s, double scale) {
 }
 
 ampl_status ampl_scaler_again(ampl_scaler *s, uint64_t key, const ampl_params *p, bool back_off) {
-  begin(s, "step");
+  ampl_ctx *ctx = begin(s, "step");
   ampl_scaler_record *r = record_of(s, key);
   bool floored = false;
   if (!s->o.enabled || !r) return end(s);
+  if (r->stage == AMPL_SCALER_STEPPED) return stepped_already(ctx);
   if (back_off) {
     ampl_tensor *t[3] = {NULL, NULL, r->found};
     AMPL_TRY(know(s, r));
     AMPL_TRY(update_scale(s, t, 1, r->bad >= 0, &floored));
   }
   forget_record(s, r);
-  mark_scratched(p);
+  if (p) mark_scratched(p);
   s->bad_now = false;                   /* of this optimiser's evaluations only the last one counts */
   for (int i = 0; i < s->nrecords; i++) s->bad_now |= s->records[i].known && s->records[i].bad >= 0;
   if (floored) AMPL_TRY(floor_hit(s));
@@ -581,7 +589,7 @@ ampl_status ampl_scaler_get_state(ampl_scaler *s, ampl_scaler_state *out) {
   int32_t counters[COUNTERS];
   *out = (ampl_scaler_state){.growth_factor = s->o.growth_factor, .backoff_factor = s->o.backoff_factor,
                              .growth_interval = s->o.growth_interval, .taken = s->taken, .skipped = s->skipped,
-                             .consecutive_skips = consecutive(s)};
+                             .calibrating = s->calibrating, .consecutive_skips = consecutive(s)};
   AMPL_TRY(read_scale(s, &out->scale));
   AMPL_TRY(get_counters(s, counters));
   out->growth_tracker = counters[TRACKER];
@@ -603,19 +611,20 @@ ampl_status ampl_scaler_set_state(ampl_scaler *s, const ampl_scaler_state *state
   if (state->hysteresis_left < 0 || state->hysteresis_left > o.hysteresis)
     return ampl_error(ctx, AMPL_EVALUE, "%lld overflows left of a hysteresis of %lld",
                       (long long)state->hysteresis_left, (long long)o.hysteresis);
-  if (state->taken < 0 || state->skipped < 0 || state->consecutive_skips < 0)
+  if (state->taken < 0 || state->skipped < 0 || state->calibrating < 0 || state->consecutive_skips < 0)
     return ampl_error(ctx, AMPL_EVALUE, "negative counts of steps");
   AMPL_TRY(set_state(s, state->scale, state->growth_tracker, state->hysteresis_left));
   s->o = o;
   s->taken = state->taken;
   s->skipped = state->skipped;
+  s->calibrating = state->calibrating;
   s->bad_before = state->consecutive_skips;
   return end(s);
 }
 
 void ampl_scaler_get_stats(const ampl_scaler *s, ampl_scaler_stats *out) {
-  *out = (ampl_scaler_stats){.taken = s->taken, .skipped = s->skipped, .consecutive_skips = consecutive(s),
-                             .last_taken = s->last_taken, .skip_step = s->skip_step,
-                             .skip_parameter = s->skip_parameter, .skip_scale = s->skip_scale,
-                             .skip_name = s->skip_name[0] ? s->skip_name : NULL};
+  *out = (ampl_scaler_stats){.taken = s->taken, .skipped = s->skipped, .calibrating = s->calibrating,
+                             .consecutive_skips = consecutive(s), .last_taken = s->last_taken,
+                             .skip_step = s->skip_step, .skip_parameter = s->skip_parameter,
+                             .skip_scale = s->skip_scale, .skip_name = s->skip_name[0] ? s->skip_name : NULL};
 }

@@ -30,7 +30,7 @@ struct ampl_scaler {
   ampl_scaler_record *records;
   int                 nrecords, records_cap;
 
-  int64_t             taken, skipped;
+  int64_t             taken, skipped, calibrating;
   int64_t             bad_before;       /* iterations in a row with an overflow, up to the last update */
   bool                bad_now, taken_now;       /* in this iteration */
   bool                last_taken;
