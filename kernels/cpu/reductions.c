@@ -105,7 +105,7 @@ static ampl_status norm (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) 
   return run(ctx, in, out[0], fold, in->p[1].l, p, work_for(in->t[0], out[0]), finish);
 }
 
-__attribute__((unused)) static ampl_status logsumexp (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
+static ampl_status logsumexp (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   return run(ctx, in, out[0], AMPL_FOLD_LOG_SUM_EXP, in->p[0].l, 0, work_for(in->t[0], out[0]), log_of_sum);
 }
 
@@ -136,6 +136,7 @@ const ampl_kernel ampl_cpu_reductions_kernels[] = {
     {"var", AMPL_DTYPE_NONE, var},
     {"std", AMPL_DTYPE_NONE, std_},
     {"norm", AMPL_DTYPE_NONE, norm},
+    {"logsumexp", AMPL_DTYPE_NONE, logsumexp},
     {"amax", AMPL_DTYPE_NONE, amax},
     {"amin", AMPL_DTYPE_NONE, amin},
     {"any", AMPL_DTYPE_NONE, any},

@@ -1,6 +1,7 @@
 /* fold.c: blocks of floats to one or two numbers. */
 #include "isa/fold.h"
 #include "isa/simd.h"
+#include "isa/vmath.h"
 
 #include <math.h>
 
@@ -90,6 +91,21 @@ static void row_moments(const float *x, int64_t n, double *a, double *b) {
   *b = s > d * d / (double)n ? s - d * d / (double)n : s == s ? 0 : s;
 }
 
+static void row_log_sum_exp(const float *x, int64_t n, double *a, double *b) {
+  const float top = row(AMPL_FOLD_MAX, x, n);
+  const V shift = vset(isinf(top) ? 0 : top);
+  V s0 = vzero(), s1 = s0;
+  int64_t i = 0;
+  for (; i + 2 * VW <= n; i += 2 * VW) {
+    s0 = vadd(s0, vexp(vsub(vld(x + i), shift)));
+    s1 = vadd(s1, vexp(vsub(vld(x + i + VW), shift)));
+  }
+  for (; i < n; i += VW)
+    s0 = vadd(s0, vselect(mfirst(n - i), vexp(vsub(vldn(x + i, n - i), shift)), vzero()));
+  *a = top;
+  *b = vsum(vadd(s0, s1));
+}
+
 /* ------------------------------------------------------------------------------------------------ columns --------- */
 
 /* The first n columns of a vector of them; whole vectors are loaded and stored as such */
@@ -146,6 +162,17 @@ static void cols_moments(const float *x, int64_t ld, int64_t rows, int64_t m, fl
     const V shift = vmul(d, inverse), rest = vfnma(shift, d, s);
     stcol(a + j, vadd(mean, shift), n);
     stcol(b + j, vselect(vlt(rest, vzero()), vzero(), rest), n);
+  }
+}
+
+static void cols_log_sum_exp(const float *x, int64_t ld, int64_t rows, int64_t m, float *a, float *b) {
+  cols(AMPL_FOLD_MAX, x, ld, rows, m, a);
+  for (int64_t j = 0, n = m; j < m; j += VW, n -= VW) {
+    const V top = ldcol(a + j, n);
+    const V shift = vselect(veq(vabs(top), vset(INFINITY)), vzero(), top);
+    V s = vzero();
+    for (int64_t r = 0; r < rows; r++) s = vadd(s, vexp(vsub(ldcol(x + r * ld + j, n), shift)));
+    stcol(b + j, s, n);
   }
 }
 
@@ -215,6 +242,7 @@ const ampl_cpu_folds ISA(ampl_cpu_folds) = {
     BOTH(AMPL_FOLD_MAX_ABS, max_abs),
     BOTH(AMPL_FOLD_MIN_ABS, min_abs),
     BOTH(AMPL_FOLD_MOMENTS, moments),
+    BOTH(AMPL_FOLD_LOG_SUM_EXP, log_sum_exp),
     .best_row = {max_row, min_row},
     .best_cols = {max_cols, min_cols},
 };
