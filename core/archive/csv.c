@@ -1,9 +1,9 @@
 /* csv.c: reads tables of numbers written as text.
  *
- * The file is read once, a line at a time; numbers are kept in the result's dtype in a buffer that doubles.  A number is
- * parsed in one step where that is exact (at most 15 digits, a power of ten up to 22), else by strtod in the C locale, so
- * a host's decimal comma changes nothing. */
-#define _GNU_SOURCE              /* strtod_l */
+ * The file is read once, a line at a time; numbers are kept in the result's dtype in a buffer that doubles.  A number
+ * is parsed in one step where that is exact (at most 15 digits, a power of ten up to 22), else by strtod in the C
+ * locale, so a host's decimal comma changes nothing. */
+#define _GNU_SOURCE /* strtod_l */
 #include "file.h"
 
 #include <locale.h>
@@ -13,29 +13,29 @@
 #include <string.h>
 #include <strings.h>
 
-#define LINE_MAX_BYTES (1u << 26)       /* a longer line is no table */
-#define FIELD_MAX      400              /* bytes of a number: every double has a shorter name */
+#define LINE_MAX_BYTES (1u << 26) /* a longer line is no table */
+#define FIELD_MAX      400        /* bytes of a number: every double has a shorter name */
 
 typedef struct reader {
-  ampl_ctx        *ctx;
-  ampl_stream      stream;
+  ampl_ctx *ctx;
+  ampl_stream stream;
   ampl_csv_options o;
-  locale_t         c_locale;
-  char             buffer[1u << 16];    /* what was read and not yet taken: [from, to) */
-  size_t           from, to;
-  char            *line;                /* the current one, ended by 0 */
-  size_t           used, room;
-  int64_t          number;              /* of the line, from 1 */
-  char             separator;           /* ' ': blanks */
-  int64_t          columns;             /* -1: no line yet */
-  int64_t          rows, wide, capacity;        /* capacity in elements, wide: bytes of one */
-  char            *values;
-  char           **names;
-  int64_t          nnames;
+  locale_t c_locale;
+  char buffer[1u << 16]; /* what was read and not yet taken: [from, to) */
+  size_t from, to;
+  char *line; /* the current one, ended by 0 */
+  size_t used, room;
+  int64_t number;               /* of the line, from 1 */
+  char separator;               /* ' ': blanks */
+  int64_t columns;              /* -1: no line yet */
+  int64_t rows, wide, capacity; /* capacity in elements, wide: bytes of one */
+  char *values;
+  char **names;
+  int64_t nnames;
 } reader;
 
 #define DAMAGED(r, ...) ampl_error((r)->ctx, AMPL_EFORMAT, "%.300s: line %lld" __VA_ARGS__)
-#define AT(r) (r)->stream.path, (long long)(r)->number
+#define AT(r)           (r)->stream.path, (long long)(r)->number
 
 static ampl_status no_memory(reader *r) {
   return ampl_error(r->ctx, AMPL_ENOMEM, "%.300s: out of memory at line %lld", AT(r));
@@ -55,7 +55,8 @@ static ampl_status grow_line(reader *r, size_t bytes) {
   return AMPL_OK;
 }
 
-/* The next line without its end, blanks around it, and (before the first) the byte order mark; *end when there is none. */
+/* The next line without its end, blanks around it, and (before the first) the byte order mark; *end when there is none.
+ */
 static ampl_status next_line(reader *r, bool *end) {
   r->used = 0;
   r->number++;
@@ -127,10 +128,11 @@ static ampl_status next_field(reader *r, int64_t column, char **s, char **field)
       return DAMAGED(r, ", column %lld: text behind a closing quote", AT(r), (long long)column);
   } else {
     while (*p != 0 && *p != sep && !(sep == ' ' && blank(*p))) p++;
-    for (stop = p; stop > start && blank(stop[-1]); stop--) {}
+    for (stop = p; stop > start && blank(stop[-1]); stop--) {
+    }
   }
   if (sep == ' ')
-    while (blank(*p)) *p++ = 0;         /* a run of blanks is one separator */
+    while (blank(*p)) *p++ = 0; /* a run of blanks is one separator */
   *s = *p == 0 ? NULL : sep == ' ' ? p : p + 1;
   *stop = 0;
   *field = start;
@@ -140,9 +142,12 @@ static ampl_status next_field(reader *r, int64_t column, char **s, char **field)
 static bool special_number(const char *s, double *out) {
   const bool minus = *s == '-';
   if (*s == '-' || *s == '+') s++;
-  if (strcasecmp(s, "nan") == 0) *out = NAN;
-  else if (strcasecmp(s, "inf") == 0 || strcasecmp(s, "infinity") == 0) *out = minus ? -INFINITY : INFINITY;
-  else return false;
+  if (strcasecmp(s, "nan") == 0)
+    *out = NAN;
+  else if (strcasecmp(s, "inf") == 0 || strcasecmp(s, "infinity") == 0)
+    *out = minus ? -INFINITY : INFINITY;
+  else
+    return false;
   return true;
 }
 
@@ -152,7 +157,7 @@ static bool number(const reader *r, const char *s, double *out) {
                                1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
   const char *p = s;
   uint64_t digits = 0;
-  int n = 0, scale = 0, exponent = 0;   /* digits that count, digits behind the point */
+  int n = 0, scale = 0, exponent = 0; /* digits that count, digits behind the point */
   bool point = false, some = false;
   if (*p == '-' || *p == '+') p++;
   for (; (*p >= '0' && *p <= '9') || (*p == '.' && !point); p++) {
@@ -195,16 +200,19 @@ static ampl_status keep(reader *r, int64_t i, double v) {
     r->values = values;
     r->capacity = more;
   }
-  if (r->o.dtype == AMPL_F64) ((double *)r->values)[i] = v;
-  else ((float *)r->values)[i] = (float)v;
+  if (r->o.dtype == AMPL_F64)
+    ((double *)r->values)[i] = v;
+  else
+    ((float *)r->values)[i] = (float)v;
   return AMPL_OK;
 }
 
 static ampl_status check_columns(reader *r, int64_t n) {
   if (r->columns < 0) r->columns = n;
   if (n == r->columns) return AMPL_OK;
-  return DAMAGED(r, ", column %lld: it has %lld columns, the lines before it %lld (option skip passes over lines at the top)",
-                 AT(r), (long long)(n < r->columns ? n : r->columns) + 1, (long long)n, (long long)r->columns);
+  return DAMAGED(
+      r, ", column %lld: it has %lld columns, the lines before it %lld (option skip passes over lines at the top)",
+      AT(r), (long long)(n < r->columns ? n : r->columns) + 1, (long long)n, (long long)r->columns);
 }
 
 static ampl_status take_row(reader *r) {
@@ -215,10 +223,11 @@ static ampl_status take_row(reader *r) {
     if (r->separator == ' ' && empty(s)) break;
     AMPL_TRY(next_field(r, ++column, &s, &field));
     if (!number(r, field, &v)) {
-      if (*field == 0) return DAMAGED(r, ", column %lld: an empty field, where a number should stand", AT(r), (long long)column);
+      if (*field == 0)
+        return DAMAGED(r, ", column %lld: an empty field, where a number should stand", AT(r), (long long)column);
       return DAMAGED(r, ", column %lld: \"%.40s\" is no number", AT(r), (long long)column, field);
     }
-    if (r->columns >= 0 && column > r->columns) continue;       /* counted only: the row will be refused */
+    if (r->columns >= 0 && column > r->columns) continue; /* counted only: the row will be refused */
     AMPL_TRY(keep(r, r->rows * (r->columns < 0 ? 0 : r->columns) + column - 1, v));
   }
   AMPL_TRY(check_columns(r, column));
@@ -265,8 +274,9 @@ static ampl_status read_table(reader *r) {
   bool end, names = r->o.header == 1;
   for (int64_t i = 0; i < r->o.skip; i++) {
     AMPL_TRY(next_line(r, &end));
-    if (end) return ampl_error(r->ctx, AMPL_EFORMAT, "%.300s: skip = %lld, but it has %lld lines", r->stream.path,
-                               (long long)r->o.skip, (long long)r->number - 1);
+    if (end)
+      return ampl_error(r->ctx, AMPL_EFORMAT, "%.300s: skip = %lld, but it has %lld lines", r->stream.path,
+                        (long long)r->o.skip, (long long)r->number - 1);
   }
   AMPL_TRY(next_row(r, &end));
   if (end) return ampl_error(r->ctx, AMPL_EFORMAT, "%.300s: an empty file holds no table", r->stream.path);

@@ -17,11 +17,11 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#define CHUNK (1u << 30)        /* bytes a system call is given at most: Linux takes no more than 2 GiB */
+#define CHUNK (1u << 30) /* bytes a system call is given at most: Linux takes no more than 2 GiB */
 
 ampl_status ampl_file_error(ampl_ctx *ctx, const char *what, const char *path) {
   char reason[128];
-  int  e = errno;
+  int e = errno;
 #if defined(__GLIBC__) && defined(_GNU_SOURCE)
   const char *text = strerror_r(e, reason, sizeof reason);
 #else
@@ -83,16 +83,16 @@ ampl_status ampl_file_tensor(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_
 
 /* ------------------------------------------------------------------------------------------------ writing --------- */
 
-#define BUFFER  (1u << 16)
-#define ATTEMPTS 1000           /* names a temporary may have: as many writers of one file at a time */
+#define BUFFER   (1u << 16)
+#define ATTEMPTS 1000 /* names a temporary may have: as many writers of one file at a time */
 
 struct ampl_writer {
   ampl_ctx *ctx;
-  char     *path;               /* where the file goes, links resolved */
-  char     *temp;               /* NULL: written directly */
-  int       fd;
-  size_t    used;
-  char      buffer[BUFFER];
+  char *path; /* where the file goes, links resolved */
+  char *temp; /* NULL: written directly */
+  int fd;
+  size_t used;
+  char buffer[BUFFER];
 };
 
 /* Length of the folder part of path, with its slash; 0: the current folder. */
@@ -105,7 +105,7 @@ static DIR *open_folder(const char *path) {
   size_t n = folder_length(path);
   if (n == 0) return opendir(".");
   char *folder = strndup(path, n);
-  DIR  *d = folder ? opendir(folder) : NULL;
+  DIR *d = folder ? opendir(folder) : NULL;
   free(folder);
   return d;
 }
@@ -122,10 +122,10 @@ static int temp_prefix(const char *path, char **out) {
 
 /* Removes the temporaries of runs that died.  Nothing here is an error: the new file does not depend on it. */
 static void remove_stale(const char *path, const char *prefix) {
-  DIR           *d = open_folder(path);
+  DIR *d = open_folder(path);
   struct dirent *entry;
-  const char    *start = prefix + folder_length(prefix);
-  size_t         n = strlen(start);
+  const char *start = prefix + folder_length(prefix);
+  size_t n = strlen(start);
   if (!d) return;
   while ((entry = readdir(d)) != NULL) {
     size_t length = strlen(entry->d_name);
@@ -170,7 +170,7 @@ static char *resolve(const char *path) {
 
 static ampl_status open_target(ampl_writer *w) {
   struct stat st;
-  bool        there = stat(w->path, &st) == 0;
+  bool there = stat(w->path, &st) == 0;
   if (there && S_ISDIR(st.st_mode)) return errno = EISDIR, ampl_file_error(w->ctx, "write", w->path);
   if (there && !S_ISREG(st.st_mode)) {
     w->fd = open(w->path, O_WRONLY | O_CLOEXEC);
@@ -182,7 +182,7 @@ static ampl_status open_target(ampl_writer *w) {
   w->fd = make_temp(w, prefix);
   ampl_status s = w->fd < 0 ? ampl_file_error(w->ctx, "write", w->path) : AMPL_OK;
   free(prefix);
-  if (s == AMPL_OK && there) (void)!fchmod(w->fd, st.st_mode & 07777);  /* where it may not, the umask decides */
+  if (s == AMPL_OK && there) (void)!fchmod(w->fd, st.st_mode & 07777); /* where it may not, the umask decides */
   return s;
 }
 
@@ -237,9 +237,9 @@ ampl_status ampl_writer_put(ampl_writer *w, const void *src, size_t bytes) {
 
 /* Brings the folder's entry to disk.  Filesystems that cannot say EINVAL and the like: they have nothing to bring. */
 static ampl_status sync_folder(ampl_writer *w) {
-  DIR        *d = open_folder(w->path);
+  DIR *d = open_folder(w->path);
   ampl_status s = AMPL_OK;
-  if (!d) return AMPL_OK;               /* a folder that may be written but not read */
+  if (!d) return AMPL_OK; /* a folder that may be written but not read */
   if (fsync(dirfd(d)) != 0 && errno == EIO) s = ampl_file_error(w->ctx, "bring to disk", w->path);
   closedir(d);
   return s;
@@ -280,8 +280,8 @@ ampl_status ampl_stream_open(ampl_ctx *ctx, const char *path, ampl_stream *out) 
     if (s != AMPL_OK) return ampl_file_close(&f), s;
     out->packed = magic[0] == 0x1f && magic[1] == 0x8b;
   }
-  errno = ENOMEM;                       /* gzdopen fails for nothing else */
-  out->gz = gzdopen(f.fd, "rb");        /* reads plain files as they are */
+  errno = ENOMEM;                /* gzdopen fails for nothing else */
+  out->gz = gzdopen(f.fd, "rb"); /* reads plain files as they are */
   if (!out->gz) {
     s = ampl_file_error(ctx, "read", path);
     ampl_file_close(&f);
@@ -292,20 +292,20 @@ ampl_status ampl_stream_open(ampl_ctx *ctx, const char *path, ampl_stream *out) 
 }
 
 static ampl_status stream_error(ampl_stream *s) {
-  int         code;
+  int code;
   const char *text = gzerror(s->gz, &code);
   if (code == Z_ERRNO) return ampl_file_error(s->ctx, "read", s->path);
   if (code == Z_MEM_ERROR) return errno = ENOMEM, ampl_file_error(s->ctx, "read", s->path);
-  return ampl_error(s->ctx, AMPL_EFORMAT, "%.300s: damaged compressed data behind byte %llu of its content: %s", s->path,
-                    (unsigned long long)s->at, code == Z_BUF_ERROR ? "it ends too early" : text);
+  return ampl_error(s->ctx, AMPL_EFORMAT, "%.300s: damaged compressed data behind byte %llu of its content: %s",
+                    s->path, (unsigned long long)s->at, code == Z_BUF_ERROR ? "it ends too early" : text);
 }
 
 ampl_status ampl_stream_read(ampl_stream *s, void *dst, size_t bytes, size_t *got) {
   char *p = dst;
   *got = 0;
   while (*got < bytes) {
-    size_t   left = bytes - *got;
-    int      n = gzread(s->gz, p + *got, left < CHUNK ? (unsigned)left : CHUNK);
+    size_t left = bytes - *got;
+    int n = gzread(s->gz, p + *got, left < CHUNK ? (unsigned)left : CHUNK);
     if (n < 0) return stream_error(s);
     if (n == 0) {
       int code;

@@ -10,17 +10,17 @@
 #endif
 
 typedef struct ampl_file {
-  ampl_ctx   *ctx;
+  ampl_ctx *ctx;
   const char *path;
-  int         fd;
-  uint64_t    size;
+  int fd;
+  uint64_t size;
 } ampl_file;
 
 /* Opens a regular file for reading; EIO. */
 ampl_status ampl_file_open(ampl_ctx *ctx, const char *path, ampl_file *out);
 /* All of [at, at + bytes), which must lie inside the file; EIO, also when the file has meanwhile been cut. */
 ampl_status ampl_file_read(const ampl_file *f, uint64_t at, void *dst, size_t bytes);
-void        ampl_file_close(ampl_file *f);
+void ampl_file_close(ampl_file *f);
 /* A tensor on the CPU, uninitialised, for what a file holds. */
 ampl_status ampl_file_tensor(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, ampl_tensor **out);
 /* EIO: "cannot WHAT PATH: reason", reason from errno. */
@@ -36,17 +36,17 @@ ampl_status ampl_writer_close(ampl_writer *w, bool good);
 
 /* Decompressed or plain bytes, one after the other. */
 typedef struct ampl_stream {
-  ampl_ctx   *ctx;
+  ampl_ctx *ctx;
   const char *path;
-  void       *gz;
-  uint64_t    size;             /* of the file as it lies on disk */
-  bool        packed;
-  uint64_t    at;               /* bytes handed out so far */
+  void *gz;
+  uint64_t size; /* of the file as it lies on disk */
+  bool packed;
+  uint64_t at; /* bytes handed out so far */
 } ampl_stream;
 
 ampl_status ampl_stream_open(ampl_ctx *ctx, const char *path, ampl_stream *out);
 /* Up to `bytes`; fewer only at the end.  EFORMAT for damaged compressed data, wrong checksum included. */
 ampl_status ampl_stream_read(ampl_stream *s, void *dst, size_t bytes, size_t *got);
-void        ampl_stream_close(ampl_stream *s);
+void ampl_stream_close(ampl_stream *s);
 
 #endif

@@ -1,8 +1,8 @@
 /* idx.c: reads IDX files (MNIST's format), compressed by gzip or not.
  *
- * A file is: two bytes 0, a byte for the type, a byte for the number of dimensions; each size in 4 bytes, big-endian; the
- * elements, row-major, big-endian.  The size of the file is checked before the tensor is made; gzip packs at most 1032 to
- * 1, so a small compressed file cannot ask for much. */
+ * A file is: two bytes 0, a byte for the type, a byte for the number of dimensions; each size in 4 bytes, big-endian;
+ * the elements, row-major, big-endian.  The size of the file is checked before the tensor is made; gzip packs at most
+ * 1032 to 1, so a small compressed file cannot ask for much. */
 #include "file.h"
 
 #include <string.h>
@@ -18,18 +18,18 @@ static uint64_t big_endian(const unsigned char *p, int bytes) {
 /* What a type byte stands for: bytes in the file, dtype, and how n elements become ours. */
 typedef struct idx_type {
   unsigned char code;
-  uint8_t       bytes, dtype;
-  void        (*convert)(void *dst, const unsigned char *src, size_t n);   /* NULL: the bytes are the same */
+  uint8_t bytes, dtype;
+  void (*convert)(void *dst, const unsigned char *src, size_t n); /* NULL: the bytes are the same */
 } idx_type;
 
-#define CONVERT(name, bits, bytes, value, to)                                        \
-  static void name(void *dst, const unsigned char *src, size_t n) {                  \
-    for (size_t i = 0; i < n; i++) {                                                 \
-      const bits b = (bits)big_endian(src + i * (bytes), bytes);                     \
-      value v;                                                                       \
-      memcpy(&v, &b, sizeof v);                                                      \
-      ((to *)dst)[i] = (to)v;                                                        \
-    }                                                                                \
+#define CONVERT(name, bits, bytes, value, to)                                                                          \
+  static void name(void *dst, const unsigned char *src, size_t n) {                                                    \
+    for (size_t i = 0; i < n; i++) {                                                                                   \
+      const bits b = (bits)big_endian(src + i * (bytes), bytes);                                                       \
+      value v;                                                                                                         \
+      memcpy(&v, &b, sizeof v);                                                                                        \
+      ((to *)dst)[i] = (to)v;                                                                                          \
+    }                                                                                                                  \
   }
 CONVERT(from_i8, uint8_t, 1, int8_t, int32_t)
 CONVERT(from_i16, uint16_t, 2, int16_t, int32_t)
@@ -54,9 +54,9 @@ static ampl_status need(ampl_stream *s, void *dst, size_t bytes) {
 
 typedef struct header {
   const idx_type *type;
-  int             ndim;
-  int64_t         shape[AMPL_RANK_MAX];
-  uint64_t        numel;
+  int ndim;
+  int64_t shape[AMPL_RANK_MAX];
+  uint64_t numel;
 } header;
 
 static ampl_status read_header(ampl_stream *s, header *h) {
@@ -76,7 +76,8 @@ static ampl_status read_header(ampl_stream *s, header *h) {
     AMPL_TRY(need(s, b, 4));
     const uint64_t size = big_endian(b, 4);
     h->shape[i] = (int64_t)size;
-    if (size == 0) zero = true;
+    if (size == 0)
+      zero = true;
     else if (__builtin_mul_overflow(h->numel, size, &h->numel) || h->numel > INT64_MAX / 8)
       return DAMAGED(s, "byte %llu: more elements than a file can hold", s->path, (unsigned long long)s->at - 4);
   }
@@ -88,8 +89,9 @@ static ampl_status read_header(ampl_stream *s, header *h) {
 static ampl_status check_size(ampl_stream *s, const header *h) {
   const uint64_t bytes = h->numel * h->type->bytes, all = s->at + bytes;
   if (!s->packed && all != s->size)
-    return DAMAGED(s, "its header asks for %llu bytes of elements, but %llu follow: %s", s->path, (unsigned long long)bytes,
-                   (unsigned long long)(s->size - s->at), all > s->size ? "it is cut off" : "it is too long");
+    return DAMAGED(s, "its header asks for %llu bytes of elements, but %llu follow: %s", s->path,
+                   (unsigned long long)bytes, (unsigned long long)(s->size - s->at),
+                   all > s->size ? "it is cut off" : "it is too long");
   if (s->packed && all / GZIP_RATIO > s->size)
     return DAMAGED(s, "its header asks for %llu bytes of elements, more than %llu compressed bytes can hold", s->path,
                    (unsigned long long)bytes, (unsigned long long)s->size);
@@ -116,7 +118,7 @@ static ampl_status load(ampl_stream *s, ampl_tensor **out) {
   AMPL_TRY(check_size(s, &h));
   AMPL_TRY(ampl_file_tensor(s->ctx, h.type->dtype, h.ndim, h.shape, out));
   AMPL_TRY(read_elements(s, &h, *out));
-  AMPL_TRY(ampl_stream_read(s, &more, 1, &got));       /* at the end of the data zlib compares its checksum */
+  AMPL_TRY(ampl_stream_read(s, &more, 1, &got)); /* at the end of the data zlib compares its checksum */
   if (got) return DAMAGED(s, "byte %llu: bytes behind the last element", s->path, (unsigned long long)s->at - 1);
   return AMPL_OK;
 }

@@ -14,33 +14,33 @@ static const char metadata_key[] = "__metadata__";
 /* What a dtype is called in files, its bytes there, and what it becomes. */
 typedef struct file_dtype {
   const char *name;
-  uint8_t     bytes, dtype;
-  void      (*widen)(void *dst, const void *src, size_t n);   /* NULL: the bytes are the same */
+  uint8_t bytes, dtype;
+  void (*widen)(void *dst, const void *src, size_t n); /* NULL: the bytes are the same */
 } file_dtype;
 
-#define WIDEN(name, from, to)                                        \
-  static void name(void *dst, const void *src, size_t n) {           \
-    const unsigned char *s = src;                                    \
-    for (size_t i = 0; i < n; i++) {                                 \
-      from v;                                                        \
-      memcpy(&v, s + i * sizeof v, sizeof v);                        \
-      ((to *)dst)[i] = (to)v;                                        \
-    }                                                                \
+#define WIDEN(name, from, to)                                                                                          \
+  static void name(void *dst, const void *src, size_t n) {                                                             \
+    const unsigned char *s = src;                                                                                      \
+    for (size_t i = 0; i < n; i++) {                                                                                   \
+      from v;                                                                                                          \
+      memcpy(&v, s + i * sizeof v, sizeof v);                                                                          \
+      ((to *)dst)[i] = (to)v;                                                                                          \
+    }                                                                                                                  \
   }
 WIDEN(widen_i8, int8_t, int32_t)
 WIDEN(widen_i16, int16_t, int32_t)
 WIDEN(widen_u16, uint16_t, int32_t)
 WIDEN(widen_u32, uint32_t, int64_t)
 
-static void to_bool(void *dst, const void *src, size_t n) {    /* any byte but 0 is true; ours are 0 and 1 only */
+static void to_bool(void *dst, const void *src, size_t n) { /* any byte but 0 is true; ours are 0 and 1 only */
   const unsigned char *s = src;
   for (size_t i = 0; i < n; i++) ((unsigned char *)dst)[i] = s[i] != 0;
 }
 
 static const file_dtype dtypes[] = {
-    {"F32", 4, AMPL_F32, NULL},     {"F16", 2, AMPL_F16, NULL},      {"BF16", 2, AMPL_BF16, NULL},
-    {"F64", 8, AMPL_F64, NULL},     {"I64", 8, AMPL_I64, NULL},      {"I32", 4, AMPL_I32, NULL},
-    {"U8", 1, AMPL_U8, NULL},       {"BOOL", 1, AMPL_BOOL, to_bool}, {"I8", 1, AMPL_I32, widen_i8},
+    {"F32", 4, AMPL_F32, NULL},      {"F16", 2, AMPL_F16, NULL},      {"BF16", 2, AMPL_BF16, NULL},
+    {"F64", 8, AMPL_F64, NULL},      {"I64", 8, AMPL_I64, NULL},      {"I32", 4, AMPL_I32, NULL},
+    {"U8", 1, AMPL_U8, NULL},        {"BOOL", 1, AMPL_BOOL, to_bool}, {"I8", 1, AMPL_I32, widen_i8},
     {"I16", 2, AMPL_I32, widen_i16}, {"U16", 2, AMPL_I32, widen_u16}, {"U32", 4, AMPL_I64, widen_u32},
 };
 #define DTYPES (sizeof dtypes / sizeof *dtypes)
@@ -51,7 +51,7 @@ static const file_dtype *dtype_named(const char *name) {
   return NULL;
 }
 
-static const char *dtype_text(ampl_dtype t) {          /* the first eight rows are ampl's own, one for each */
+static const char *dtype_text(ampl_dtype t) { /* the first eight rows are ampl's own, one for each */
   for (size_t i = 0; i < DTYPES; i++)
     if (dtypes[i].dtype == t) return dtypes[i].name;
   return NULL;
@@ -62,9 +62,9 @@ static const char *dtype_text(ampl_dtype t) {          /* the first eight rows a
 /* An archive and all its strings are one block. */
 typedef struct box {
   ampl_archive a;
-  ampl_ctx    *ctx;
-  char        *at;                      /* the next free byte */
-  char         bytes[];
+  ampl_ctx *ctx;
+  char *at; /* the next free byte */
+  char bytes[];
 } box;
 
 static box *box_new(ampl_ctx *ctx, size_t n, size_t nmeta, size_t text) {
@@ -100,21 +100,21 @@ void ampl_archive_release(ampl_archive *a) {
 /* ------------------------------------------------------------------------------------------------ the header ------ */
 
 typedef struct entry {
-  const char       *name;
+  const char *name;
   const file_dtype *dtype;
-  int               ndim;
-  int64_t           shape[AMPL_RANK_MAX];
-  uint64_t          numel, begin, end;
+  int ndim;
+  int64_t shape[AMPL_RANK_MAX];
+  uint64_t numel, begin, end;
 } entry;
 
 typedef struct reader {
   ampl_ctx *ctx;
   ampl_file file;
-  uint64_t  data;               /* where the data begin */
-  json_t   *header;             /* owns every string of the entries */
-  json_t   *metadata;           /* lent; NULL: none */
-  entry    *entries;
-  size_t    n;
+  uint64_t data;    /* where the data begin */
+  json_t *header;   /* owns every string of the entries */
+  json_t *metadata; /* lent; NULL: none */
+  entry *entries;
+  size_t n;
 } reader;
 
 #define DAMAGED(r, ...) ampl_error((r)->ctx, AMPL_EFORMAT, "%.300s: " __VA_ARGS__)
@@ -135,8 +135,9 @@ static ampl_status parse_header(reader *r, const char *text, size_t bytes) {
 static ampl_status read_header(reader *r) {
   unsigned char b[8];
   const uint64_t size = r->file.size;
-  if (size < 8) return DAMAGED(r, "%llu bytes are no safetensors file: it begins with 8 bytes, the length of its header",
-                               r->file.path, (unsigned long long)size);
+  if (size < 8)
+    return DAMAGED(r, "%llu bytes are no safetensors file: it begins with 8 bytes, the length of its header",
+                   r->file.path, (unsigned long long)size);
   AMPL_TRY(ampl_file_read(&r->file, 0, b, 8));
   uint64_t bytes = 0;
   for (int i = 7; i >= 0; i--) bytes = bytes << 8 | b[i];
@@ -144,13 +145,14 @@ static ampl_status read_header(reader *r) {
     return DAMAGED(r, "byte 0: a header of %llu bytes; at most %d are allowed", r->file.path, (unsigned long long)bytes,
                    AMPL_SAFETENSORS_HEADER_MAX);
   if (bytes > size - 8)
-    return DAMAGED(r, "byte 0: a header of %llu bytes in a file of %llu: it is cut off or no safetensors file", r->file.path,
-                   (unsigned long long)bytes, (unsigned long long)size);
-  if (bytes < 2) return DAMAGED(r, "byte 0: a header of %llu bytes; the shortest is {}", r->file.path,
-                                (unsigned long long)bytes);
+    return DAMAGED(r, "byte 0: a header of %llu bytes in a file of %llu: it is cut off or no safetensors file",
+                   r->file.path, (unsigned long long)bytes, (unsigned long long)size);
+  if (bytes < 2)
+    return DAMAGED(r, "byte 0: a header of %llu bytes; the shortest is {}", r->file.path, (unsigned long long)bytes);
   char *text = malloc(bytes);
-  if (!text) return ampl_error(r->ctx, AMPL_ENOMEM, "%.300s: out of memory for a header of %llu bytes", r->file.path,
-                               (unsigned long long)bytes);
+  if (!text)
+    return ampl_error(r->ctx, AMPL_ENOMEM, "%.300s: out of memory for a header of %llu bytes", r->file.path,
+                      (unsigned long long)bytes);
   ampl_status s = ampl_file_read(&r->file, 8, text, bytes);
   if (s == AMPL_OK) s = parse_header(r, text, bytes);
   free(text);
@@ -162,8 +164,8 @@ static ampl_status check_metadata(reader *r) {
   const char *key;
   json_t *value;
   if (!json_is_object(r->metadata)) return DAMAGED(r, "__metadata__ is no object", r->file.path);
-  json_object_foreach(r->metadata, key, value)
-    if (!json_is_string(value)) return DAMAGED(r, "__metadata__: the value of \"%.100s\" is no string", r->file.path, key);
+  json_object_foreach(r->metadata, key, value) if (!json_is_string(value)) return DAMAGED(
+      r, "__metadata__: the value of \"%.100s\" is no string", r->file.path, key);
   return AMPL_OK;
 }
 
@@ -177,16 +179,18 @@ static ampl_status read_shape(reader *r, entry *e, const json_t *shape) {
   const size_t ndim = json_array_size(shape);
   if (!json_is_array(shape)) return DAMAGED(r, "tensor \"%.100s\" has no shape", r->file.path, e->name);
   if (ndim > AMPL_RANK_MAX)
-    return ampl_error(r->ctx, AMPL_EUNSUPPORTED, "%.300s: tensor \"%.100s\" has %zu dimensions; at most %d are possible",
-                      r->file.path, e->name, ndim, AMPL_RANK_MAX);
-  bool     zero = false;
+    return ampl_error(r->ctx, AMPL_EUNSUPPORTED,
+                      "%.300s: tensor \"%.100s\" has %zu dimensions; at most %d are possible", r->file.path, e->name,
+                      ndim, AMPL_RANK_MAX);
+  bool zero = false;
   uint64_t numel = 1;
   for (size_t i = 0; i < ndim; i++) {
     uint64_t size;
     if (!natural(json_array_get(shape, i), &size))
       return DAMAGED(r, "tensor \"%.100s\": size %zu of its shape is no natural number", r->file.path, e->name, i + 1);
     e->shape[i] = (int64_t)size;
-    if (size == 0) zero = true;
+    if (size == 0)
+      zero = true;
     else if (__builtin_mul_overflow(numel, size, &numel) || numel > INT64_MAX / 8)
       return DAMAGED(r, "tensor \"%.100s\": its shape has more elements than a file can hold", r->file.path, e->name);
   }
@@ -204,12 +208,14 @@ static ampl_status read_offsets(reader *r, entry *e, const json_t *offsets) {
     return DAMAGED(r, "tensor \"%.100s\" ends at %llu, before it begins at %llu", r->file.path, e->name,
                    (unsigned long long)e->end, (unsigned long long)e->begin);
   if (e->end > held)
-    return DAMAGED(r, "tensor \"%.100s\" ends at byte %llu of the data, but the file holds %llu bytes of data: it is cut off",
-                   r->file.path, e->name, (unsigned long long)e->end, (unsigned long long)held);
-  const uint64_t bytes = e->numel * e->dtype->bytes;    /* numel <= 2^60: no overflow */
+    return DAMAGED(
+        r, "tensor \"%.100s\" ends at byte %llu of the data, but the file holds %llu bytes of data: it is cut off",
+        r->file.path, e->name, (unsigned long long)e->end, (unsigned long long)held);
+  const uint64_t bytes = e->numel * e->dtype->bytes; /* numel <= 2^60: no overflow */
   if (e->end - e->begin != bytes)
-    return DAMAGED(r, "tensor \"%.100s\": %s of its shape needs %llu bytes, but its data_offsets span %llu", r->file.path,
-                   e->name, e->dtype->name, (unsigned long long)bytes, (unsigned long long)(e->end - e->begin));
+    return DAMAGED(r, "tensor \"%.100s\": %s of its shape needs %llu bytes, but its data_offsets span %llu",
+                   r->file.path, e->name, e->dtype->name, (unsigned long long)bytes,
+                   (unsigned long long)(e->end - e->begin));
   return AMPL_OK;
 }
 
@@ -238,8 +244,8 @@ static ampl_status check_cover(reader *r) {
   for (size_t i = 0; i < r->n; i++) {
     const entry *e = &r->entries[i];
     if (e->begin > at)
-      return DAMAGED(r, "a hole: bytes %llu to %llu of the data, before tensor \"%.100s\", belong to no tensor", r->file.path,
-                     (unsigned long long)at, (unsigned long long)e->begin, e->name);
+      return DAMAGED(r, "a hole: bytes %llu to %llu of the data, before tensor \"%.100s\", belong to no tensor",
+                     r->file.path, (unsigned long long)at, (unsigned long long)e->begin, e->name);
     if (e->begin < at)
       return DAMAGED(r, "an overlap: tensor \"%.100s\" begins at byte %llu of the data, but \"%.100s\" goes on to %llu",
                      r->file.path, e->name, (unsigned long long)e->begin, i ? r->entries[i - 1].name : "",
@@ -259,8 +265,7 @@ static ampl_status read_entries(reader *r) {
   if (r->metadata) AMPL_TRY(check_metadata(r));
   const size_t n = json_object_size(r->header) - (r->metadata ? 1 : 0);
   r->entries = calloc(n ? n : 1, sizeof *r->entries);
-  if (!r->entries)
-    return ampl_error(r->ctx, AMPL_ENOMEM, "%.300s: out of memory for %zu entries", r->file.path, n);
+  if (!r->entries) return ampl_error(r->ctx, AMPL_ENOMEM, "%.300s: out of memory for %zu entries", r->file.path, n);
   json_object_foreach(r->header, key, value) {
     if (value == r->metadata) continue;
     entry *e = &r->entries[r->n++];
@@ -314,8 +319,10 @@ static ampl_status load(reader *r, ampl_archive **out) {
     b->a.values[b->a.nmeta++] = box_text(b, json_string_value(value));
   }
   ampl_status s = read_tensors(r, b);
-  if (s == AMPL_OK) *out = &b->a;
-  else ampl_archive_release(&b->a);
+  if (s == AMPL_OK)
+    *out = &b->a;
+  else
+    ampl_archive_release(&b->a);
   return s;
 }
 
@@ -332,8 +339,13 @@ ampl_status ampl_safetensors_load(ampl_ctx *ctx, const char *path, ampl_archive 
 
 /* ------------------------------------------------------------------------------------------------ saving ---------- */
 
-typedef struct item { const char *name; ampl_tensor *t; } item;
-typedef struct pair { const char *key, *value; } pair;
+typedef struct item {
+  const char *name;
+  ampl_tensor *t;
+} item;
+typedef struct pair {
+  const char *key, *value;
+} pair;
 
 static int by_size_and_name(const void *a, const void *b) {
   const item *x = a, *y = b;
@@ -343,9 +355,7 @@ static int by_size_and_name(const void *a, const void *b) {
 
 static int by_key(const void *a, const void *b) { return strcmp(((const pair *)a)->key, ((const pair *)b)->key); }
 
-static ampl_status no_memory(ampl_ctx *ctx) {
-  return ampl_error(ctx, AMPL_ENOMEM, "out of memory for a file header");
-}
+static ampl_status no_memory(ampl_ctx *ctx) { return ampl_error(ctx, AMPL_ENOMEM, "out of memory for a file header"); }
 
 /* Whether s is UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF. */
 static bool is_utf8(const char *text) {
@@ -367,8 +377,10 @@ static bool is_utf8(const char *text) {
 /* object[key] = value, which is given away; `key` must be new there. */
 static ampl_status put(ampl_ctx *ctx, json_t *object, const char *key, json_t *value) {
   ampl_status s = AMPL_OK;
-  if (json_object_get(object, key)) s = ampl_error(ctx, AMPL_EARG, "the name \"%.100s\" is given twice", key);
-  else if (!is_utf8(key)) s = ampl_error(ctx, AMPL_EVALUE, "the name \"%.100s\" is no valid UTF-8", key);
+  if (json_object_get(object, key))
+    s = ampl_error(ctx, AMPL_EARG, "the name \"%.100s\" is given twice", key);
+  else if (!is_utf8(key))
+    s = ampl_error(ctx, AMPL_EVALUE, "the name \"%.100s\" is no valid UTF-8", key);
   if (s != AMPL_OK) {
     json_decref(value);
     return s;
@@ -449,7 +461,8 @@ static ampl_status write_tensor(ampl_ctx *ctx, ampl_writer *w, const ampl_tensor
   return s;
 }
 
-static ampl_status write_file(ampl_ctx *ctx, const char *path, const char *text, size_t bytes, const item *items, int64_t n) {
+static ampl_status write_file(ampl_ctx *ctx, const char *path, const char *text, size_t bytes, const item *items,
+                              int64_t n) {
   ampl_writer *w;
   unsigned char length[8];
   AMPL_TRY(ampl_writer_open(ctx, path, &w));

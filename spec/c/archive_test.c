@@ -1,5 +1,5 @@
-/* archive_test.c: the archive formats from C: whole files come back, damaged ones are named and refused, old files survive
- * failed writes, and every allocation may fail.  Counts like the other tests. */
+/* archive_test.c: the archive formats from C: whole files come back, damaged ones are named and refused, old files
+ * survive failed writes, and every allocation may fail.  Counts like the other tests. */
 #include "archive.h"
 
 #include <dirent.h>
@@ -77,7 +77,7 @@ static size_t get(const char *name, char *data, size_t room) {
   return n;
 }
 
-static int entries(void) {              /* files in the folder */
+static int entries(void) { /* files in the folder */
   DIR *d = opendir(folder);
   int n = 0;
   for (struct dirent *e; (e = readdir(d)) != NULL;) n += e->d_name[0] != '.' || strlen(e->d_name) > 2;
@@ -107,7 +107,8 @@ static ampl_tensor *filled(ampl_dtype t, int ndim, const int64_t *shape) {
   ampl_tensor *x = NULL;
   if (ampl_empty(ctx, t, ndim, shape, &x) != AMPL_OK) return NULL;
   unsigned char *p = ampl_data(x);
-  for (size_t i = 0; i < (size_t)ampl_numel(x) * ampl_dtype_size(t); i++) p[i] = t == AMPL_BOOL ? i & 1 : (i * 37 + 5) & 63;
+  for (size_t i = 0; i < (size_t)ampl_numel(x) * ampl_dtype_size(t); i++)
+    p[i] = t == AMPL_BOOL ? i & 1 : (i * 37 + 5) & 63;
   return x;
 }
 
@@ -146,7 +147,7 @@ static void round_trip(void) {
   check(a && strcmp(a->keys[0], "a") == 0 && strcmp(a->values[1], values[0]) == 0, "metadata");
   static char first[4096], second[4096];
   const size_t bytes = get("all", first, sizeof first);
-  for (int i = 0; i < n / 2; i++) {     /* another order, the same bytes */
+  for (int i = 0; i < n / 2; i++) { /* another order, the same bytes */
     const char *name = names[i];
     ampl_tensor *x = tensors[i];
     names[i] = names[n - 1 - i], tensors[i] = tensors[n - 1 - i];
@@ -161,16 +162,18 @@ static void round_trip(void) {
 
 typedef struct hostile {
   const char *header;
-  size_t      bytes;
+  size_t bytes;
   ampl_status status;
   const char *says;
 } hostile;
 
 static const hostile damaged[] = {
-    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},\"a\":{}}", 2, AMPL_EFORMAT, "duplicate object key"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},\"a\":{}}", 2, AMPL_EFORMAT,
+     "duplicate object key"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}", 3, AMPL_EFORMAT, "a hole: bytes 0 to 1"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
-     "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}", 3, AMPL_EFORMAT, "an overlap: tensor \"b\""},
+     "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
+     3, AMPL_EFORMAT, "an overlap: tensor \"b\""},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 1, AMPL_EFORMAT, "ends at byte 2"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 3, AMPL_EFORMAT, "1 bytes behind the last"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, AMPL_EFORMAT, "needs 8 bytes"},
@@ -179,7 +182,8 @@ static const hostile damaged[] = {
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1.5],\"data_offsets\":[0,2]}}", 2, AMPL_EFORMAT, "no natural number"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0]}}", 2, AMPL_EFORMAT, "two natural numbers"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,\"2\"]}}", 2, AMPL_EFORMAT, "two natural numbers"},
-    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0, AMPL_EFORMAT, "elements"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0, AMPL_EFORMAT,
+     "elements"},
     {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1152921504606846976],\"data_offsets\":[0,0]}}", 0, AMPL_EFORMAT, "elements"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[99999999999999999999],\"data_offsets\":[0,0]}}", 0, AMPL_EFORMAT, "too big"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}", 1, AMPL_EUNSUPPORTED, "9 dim"},
@@ -215,9 +219,9 @@ static void refused(void) {
   expect("bad", AMPL_EFORMAT, "the shortest");
   put("bad", "\377\377\377\377\377\377\377\377{}", 10);
   expect("bad", AMPL_EFORMAT, "at most 100000000");
-  put("bad", "\1\341\365\5\0\0\0\0{}", 10);     /* 100,000,001 */
+  put("bad", "\1\341\365\5\0\0\0\0{}", 10); /* 100,000,001 */
   expect("bad", AMPL_EFORMAT, "a header of 100000001 bytes; at most");
-  put("bad", "\0\341\365\5\0\0\0\0{}", 10);     /* 100,000,000 in a file of ten bytes */
+  put("bad", "\0\341\365\5\0\0\0\0{}", 10); /* 100,000,000 in a file of ten bytes */
   expect("bad", AMPL_EFORMAT, "in a file of 10");
   expect("nowhere", AMPL_EIO, "No such file");
   mkdir(path("dir"), 0700);
@@ -229,11 +233,13 @@ static void refused(void) {
 }
 
 static void widened(void) {
-  put_header("w", "{\"a\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[0,2]},"
-                  "\"b\":{\"dtype\":\"U16\",\"shape\":[1],\"data_offsets\":[2,4]},"
-                  "\"c\":{\"dtype\":\"U32\",\"shape\":[],\"data_offsets\":[4,8]},"
-                  "\"d\":{\"dtype\":\"BOOL\",\"shape\":[2],\"data_offsets\":[8,10]},\"e\":{\"dtype\":\"I16\",\"shape\":[0],"
-                  "\"data_offsets\":[10,10]}}  ", 10);
+  put_header("w",
+             "{\"a\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+             "\"b\":{\"dtype\":\"U16\",\"shape\":[1],\"data_offsets\":[2,4]},"
+             "\"c\":{\"dtype\":\"U32\",\"shape\":[],\"data_offsets\":[4,8]},"
+             "\"d\":{\"dtype\":\"BOOL\",\"shape\":[2],\"data_offsets\":[8,10]},\"e\":{\"dtype\":\"I16\",\"shape\":[0],"
+             "\"data_offsets\":[10,10]}}  ",
+             10);
   ampl_archive *a = NULL;
   check(ampl_safetensors_load(ctx, path("w"), &a) == AMPL_OK && a->n == 5, "widened dtypes");
   if (!a) return;
@@ -245,7 +251,8 @@ static void widened(void) {
   clear();
 }
 
-/* Every prefix of a good file is refused, and no single changed byte of its header brings anything but a clean answer. */
+/* Every prefix of a good file is refused, and no single changed byte of its header brings anything but a clean answer.
+ */
 static void cut_and_bent(void) {
   static char good[4096], bad[4096];
   const char *names[] = {"weight", "bias"};
@@ -300,7 +307,8 @@ static void replaced(void) {
   check(lstat(path("link"), &st) == 0 && S_ISLNK(st.st_mode), "the link stays one");
   check(get("f", after, sizeof after) == n && memcmp(before, after, n) == 0, "its target is replaced");
   check(save_one("/dev/full", x) == AMPL_EIO && strstr(ampl_error_message(ctx), "/dev/full") &&
-            strstr(ampl_error_message(ctx), "No space left"), "a full disk");
+            strstr(ampl_error_message(ctx), "No space left"),
+        "a full disk");
   check(stat("/dev/full", &st) == 0 && S_ISCHR(st.st_mode), "/dev/full is still a device");
   check(save_one(path("none/f"), x) == AMPL_EIO && strstr(ampl_error_message(ctx), "No such file"), "no folder");
   check(save_one(folder, x) == AMPL_EIO, "a folder in the place of the file");
@@ -328,7 +336,8 @@ static void idx(void) {
   put("i", good, sizeof good);
   check(ampl_idx_load(ctx, path("i"), &t) == AMPL_OK, "idx");
   check(t && ampl_ndim(t) == 2 && ampl_tensor_dtype(t) == AMPL_I32 && ((int32_t *)ampl_data(t))[0] == -2 &&
-            ((int32_t *)ampl_data(t))[1] == 258, "its elements");
+            ((int32_t *)ampl_data(t))[1] == 258,
+        "its elements");
   ampl_tensor_release(t);
   put_gz("i.gz", good, sizeof good);
   check(ampl_idx_load(ctx, path("i.gz"), &t) == AMPL_OK, "idx, compressed");
@@ -344,7 +353,7 @@ static void idx(void) {
     put("i.gz", packed, i);
     wrong += ampl_idx_load(ctx, path("i.gz"), &t) != AMPL_EFORMAT || t;
   }
-  packed[n - 6] ^= 1;                   /* the checksum */
+  packed[n - 6] ^= 1; /* the checksum */
   put("i.gz", packed, n);
   wrong += ampl_idx_load(ctx, path("i.gz"), &t) != AMPL_EFORMAT || t;
   check(wrong == 0, "%d damaged IDX files were not refused", wrong);
@@ -358,10 +367,16 @@ static void idx(void) {
   clear();
 }
 
-static const struct { const char *text; const char *says; int64_t rows, columns; } tables[] = {
+static const struct {
+  const char *text;
+  const char *says;
+  int64_t rows, columns;
+} tables[] = {
     {"1,2\n3,4.5\n", NULL, 2, 2},
     {"1,2\r\n3,4.5\r\n", NULL, 2, 2},
-    {"\xef\xbb\xbf" "1,2\n3,4.5", NULL, 2, 2},
+    {"\xef\xbb\xbf"
+     "1,2\n3,4.5",
+     NULL, 2, 2},
     {" 1 , 2 \t\n\n 3 ,\t4.5 \n \n", NULL, 2, 2},
     {"a,b\n1,2\n3,4.5\n", NULL, 2, 2},
     {"\"a, b\",\"c \"\"d\"\"\"\n\"1\",2\n3,\"4.5\"", NULL, 2, 2},
@@ -389,10 +404,13 @@ static void csv(void) {
     put("t", tables[i].text, strlen(tables[i].text));
     const ampl_status s = ampl_csv_load(ctx, path("t"), NULL, &c);
     if (tables[i].says) {
-      check(s == AMPL_EFORMAT && !c && strstr(ampl_error_message(ctx), tables[i].says), "table %zu: %s", i, tables[i].says);
+      check(s == AMPL_EFORMAT && !c && strstr(ampl_error_message(ctx), tables[i].says), "table %zu: %s", i,
+            tables[i].says);
     } else {
-      check(s == AMPL_OK && ampl_shape(c->values)[0] == tables[i].rows && ampl_shape(c->values)[1] == tables[i].columns &&
-                ((float *)ampl_data(c->values))[ampl_numel(c->values) - 1] == 4.5f, "table %zu", i);
+      check(s == AMPL_OK && ampl_shape(c->values)[0] == tables[i].rows &&
+                ampl_shape(c->values)[1] == tables[i].columns &&
+                ((float *)ampl_data(c->values))[ampl_numel(c->values) - 1] == 4.5f,
+            "table %zu", i);
     }
     ampl_csv_release(c);
   }
@@ -404,9 +422,23 @@ static void csv(void) {
 
 /* Numbers come as the C library reads them. */
 static void numbers(void) {
-  static const char *const list[] = {"0.1", "-0", "1e22", "1e23", "123456789012345678901234567890", "1.7976931348623157e308",
-                                     "4.9e-324", "2.2250738585072011e-308", "9007199254740993", "0.000000000000000000001",
-                                     "-1.5E+3", "+7", ".5", "5.", "1e400", "1e-400", "00000000000000000000000.25"};
+  static const char *const list[] = {"0.1",
+                                     "-0",
+                                     "1e22",
+                                     "1e23",
+                                     "123456789012345678901234567890",
+                                     "1.7976931348623157e308",
+                                     "4.9e-324",
+                                     "2.2250738585072011e-308",
+                                     "9007199254740993",
+                                     "0.000000000000000000001",
+                                     "-1.5E+3",
+                                     "+7",
+                                     ".5",
+                                     "5.",
+                                     "1e400",
+                                     "1e-400",
+                                     "00000000000000000000000.25"};
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
     ampl_csv_options o = AMPL_CSV_OPTIONS_INIT;
     ampl_csv *c = NULL;

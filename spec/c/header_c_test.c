@@ -1,4 +1,5 @@
-/* header_c_test.c: the public headers stand alone as C11, included twice and in any order, and what they promise links. */
+/* header_c_test.c: the public headers stand alone as C11, included twice and in any order, and what they promise links.
+ */
 #pragma GCC diagnostic error "-Wpedantic"
 #pragma GCC diagnostic error "-Wstrict-prototypes"
 #include "ampl.h"
@@ -12,8 +13,10 @@
 static int passed, failed;
 
 static void check(bool ok, const char *what) {
-  if (ok) passed++;
-  else failed++;
+  if (ok)
+    passed++;
+  else
+    failed++;
   if (!ok) printf("FAILED: %s\n", what);
 }
 
@@ -26,9 +29,9 @@ int main(void) {
   AMPL_STATUS_MAP(AMPL_X)
 #undef AMPL_X
   check(strcmp(ampl_status_name((ampl_status)-1), "?") == 0, "the name of no status");
-#define AMPL_X(NAME, name, bytes)                                                                   \
-  check(strcmp(ampl_dtype_name(AMPL_##NAME), #name) == 0, "the name of " #name);                    \
-  check(ampl_dtype_from_name(#name) == AMPL_##NAME, "the dtype called " #name);                     \
+#define AMPL_X(NAME, name, bytes)                                                                                      \
+  check(strcmp(ampl_dtype_name(AMPL_##NAME), #name) == 0, "the name of " #name);                                       \
+  check(ampl_dtype_from_name(#name) == AMPL_##NAME, "the dtype called " #name);                                        \
   check(ampl_dtype_size(AMPL_##NAME) == bytes, "the size of " #name);
   AMPL_DTYPE_MAP(AMPL_X)
 #undef AMPL_X
@@ -43,10 +46,12 @@ int main(void) {
   check(ampl_full(ctx, AMPL_F32, 2, shape, -1.5, &x) == AMPL_OK, "a tensor");
   check(ampl_run(ctx, "neg", &(ampl_value){.t = x}, 1, &y, 1) == AMPL_OK, "an op");
   float got[6] = {0};
-  check(ampl_to_bytes(y, got, sizeof got) == AMPL_OK && got[5] == 1.5f, "its result");
-  check(ampl_to_bytes(y, got, 3) != AMPL_OK && ampl_error_message(ctx)[0], "a buffer of another size is refused");
+  check(y && ampl_to_bytes(y, got, sizeof got) == AMPL_OK && got[5] == 1.5f, "its result");
+  check(y && ampl_to_bytes(y, got, 3) != AMPL_OK && ampl_error_message(ctx)[0], "a buffer of another size is refused");
+  ampl_tensor_release(y);
+  y = NULL;
   check(ampl_run(ctx, "no_such_op", NULL, 0, &y, 1) == AMPL_EARG && y == NULL, "no such op");
-  ampl_ctx_release(ctx);                /* the tensors keep it */
+  ampl_ctx_release(ctx); /* the tensors keep it */
   check(ampl_numel(x) == 6, "a tensor outlives the context's release");
   ampl_tensor_release(x);
   ampl_tensor_release(NULL);

@@ -21,7 +21,7 @@ int main() {
   failed += ampl_full(ctx, AMPL_F64, 1, shape, 2.5, &x) != AMPL_OK;
   v.t = x;
   failed += ampl_run(ctx, "sum", &v, 1, &y, 1) != AMPL_OK;
-  failed += ampl_item(y, &sum) != AMPL_OK || sum != 10;
+  failed += y == nullptr || ampl_item(y, &sum) != AMPL_OK || sum != 10;
   failed += ampl_csv_load(ctx, "/nowhere", &csv, &table) != AMPL_EIO || table != nullptr;
   failed += std::strcmp(ampl_version(), "") == 0;
   ampl_tensor_release(y);
