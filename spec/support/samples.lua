@@ -3,7 +3,7 @@
 -- A file of spec/samples returns a table: name of an op -> list of samples.  A sample is
 --   {args = function(make) return x, y, {option = 1} end, ...}
 -- make(shape [, opts]) draws a tensor.  The same sample drawn twice has the same values, in every dtype and layout:
--- they are odd multiples of a power of two with at most eight bits, so bf16 and f16 hold them exactly, and no value lies
+-- they are odd multiples of a power of two with at most eight bits, so bf16 and f16 hold them exactly, and none lies
 -- on 0, 0.5, 1 or another kink.  opts:
 --   lo, hi    bounds (-2 and 2)              positive  from 0.25 to 2
 --   distinct  all values differ              int       i64 from lo (-5) to hi (5)
