@@ -100,31 +100,15 @@ static void tile_job (void *ud, int64_t job, int thread) {
 }
 
 static ampl_status run_scan (ampl_ctx *ctx, const ampl_args *in, ampl_tensor *y, kind kind, bool reverse) {
-  const ampl_tensor *x = in->t[0];
-  int64_t dim = in->p[0].i, shape[AMPL_RANK_MAX], stride[3][AMPL_RANK_MAX] = {{0}};
-  scan s = {.kind = kind, .reverse = reverse, .operands = in->nt, .n = x->ndim ? x->shape[dim] : 1};
+  const ampl_tensor *x = in->t[0], *const t[3] = {x, in->nt == 2 ? in->t[1] : NULL, y};
+  scan s = {.kind = kind, .reverse = reverse, .operands = in->nt};
+  bool tiled = ampl_cpu_lines(3, t, in->p[0].i, s.x, s.along);
+  if (x->numel == 0) return AMPL_OK;
   s.work = ampl_dtype_is_float((ampl_dtype)y->dtype) ? AMPL_WORK_F64 : AMPL_WORK_I64;
-  const ampl_tensor *t[3] = {x, in->nt == 2 ? in->t[1] : NULL, y};
-  int nd = 0;
-  for (int d = 0; d < x->ndim; d++) {
-    if (d == dim) continue;
-    for (int k = 0; k < 3; k++)
-      if (t[k]) stride[k][nd] = t[k]->strides[d];
-    shape[nd++] = x->shape[d];
-  }
-  for (int k = 0; k < 3; k++) {
-    s.x[k] = (ampl_cpu_stream){.data = t[k] ? t[k]->data : NULL, .dtype = t[k] ? t[k]->dtype : AMPL_F64};
-    s.along[k] = s.x[k];
-    s.along[k].nd = 1;
-    s.along[k].n = s.along[k].shape[0] = s.n;
-    s.along[k].stride[0] = t[k] && x->ndim ? t[k]->strides[dim] : 1;
-  }
-  ampl_cpu_streams_from(3, (const int64_t *const[]){stride[0], stride[1], stride[2]}, nd, shape, true, s.x);
+  s.n = s.along[0].n;
   s.lines = s.x[0].n;
   s.m = s.x[0].shape[s.x[0].nd - 1];
-  s.tiles = s.m ? (s.m + TILE - 1) / TILE : 0;
-  bool tiled = s.m >= 4 && s.along[0].stride[0] > s.x[0].stride[s.x[0].nd - 1];
-  if (x->numel == 0) return AMPL_OK;
+  s.tiles = (s.m + TILE - 1) / TILE;
   int threads = ampl_cpu_threads_for(ctx, 3.0 * (double)x->numel);
   if (tiled) ampl_cpu_parallel(threads, s.lines / s.m * s.tiles, tile_job, &s);
   else ampl_cpu_parallel(threads, s.lines, line_job, &s);

@@ -198,6 +198,30 @@ void ampl_cpu_streams (int count, const ampl_tensor *const *t, int nd, const int
   ampl_cpu_streams_from(count, rows, nd, shape, sorted, out);
 }
 
+bool ampl_cpu_lines (int count, const ampl_tensor *const *t, int64_t dim, ampl_cpu_stream *x, ampl_cpu_stream *along) {
+  int64_t stride[STREAMS_MAX][AMPL_RANK_MAX] = {{0}}, shape[AMPL_RANK_MAX];
+  const int64_t *rows[STREAMS_MAX];
+  int nd = 0;
+  for (int d = 0; d < t[0]->ndim; d++) {
+    if (d == dim) continue;
+    for (int k = 0; k < count; k++)
+      if (t[k]) stride[k][nd] = t[k]->strides[d];
+    shape[nd++] = t[0]->shape[d];
+  }
+  for (int k = 0; k < count; k++) {
+    rows[k] = stride[k];
+    x[k].data = t[k] ? t[k]->data : NULL;
+    x[k].dtype = t[k] ? t[k]->dtype : AMPL_F32;
+    along[k] = x[k];
+    along[k].nd = 1;
+    along[k].n = along[k].shape[0] = t[0]->ndim ? t[0]->shape[dim] : 1;
+    along[k].stride[0] = t[k] && t[k]->ndim ? t[k]->strides[dim] : 1;
+  }
+  ampl_cpu_streams_from(count, rows, nd, shape, true, x);
+  int64_t step = x[0].stride[x[0].nd - 1];
+  return x[0].shape[x[0].nd - 1] >= 4 && step && along[0].n > 1 && along[0].stride[0] > step;
+}
+
 /* ------------------------------------------------------------------------------------------------ blocks ---------- */
 
 /* Where element pos is, and its place in every dimension */
@@ -282,4 +306,30 @@ void ampl_cpu_store (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, i
     len -= run;
     if (len > 0) offset = carry(s, offset, at);
   }
+}
+
+/* ------------------------------------------------------------------------------------------------ rows ------------ */
+
+const void *ampl_cpu_load_rows (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t step, int64_t pos,
+                                int64_t rows, int64_t m, void *buf, int64_t *ld) {
+  const void *there = in_place(s, w, first, pos, m);
+  *ld = there ? step : m;
+  if (there) return there;
+  for (int64_t i = 0; i < rows; i++)
+    ampl_cpu_load(s, w, first + i * step, pos, m, (char *)buf + i * m * (int64_t)ampl_cpu_work_size(w));
+  return buf;
+}
+
+void *ampl_cpu_target_rows (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t step, int64_t pos,
+                            int64_t m, void *buf, int64_t *ld) {
+  void *there = in_place(s, w, first, pos, m);
+  *ld = there ? step : m;
+  return there ? there : buf;
+}
+
+void ampl_cpu_store_rows (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t step, int64_t pos,
+                          int64_t rows, int64_t m, const void *values) {
+  if (values == in_place(s, w, first, pos, m)) return;
+  for (int64_t i = 0; i < rows; i++)
+    ampl_cpu_store(s, w, first + i * step, pos, m, (const char *)values + i * m * (int64_t)ampl_cpu_work_size(w));
 }

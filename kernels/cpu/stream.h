@@ -43,6 +43,20 @@ void  ampl_cpu_store (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, 
 /* The offset, in elements, of element pos. */
 int64_t ampl_cpu_offset (const ampl_cpu_stream *s, int64_t pos);
 
+/* The lines of tensors of one shape along dimension `dim`: along[k] is a line, x[k] the lines, in an order that suits the
+ * strides of t[0].  t[k] may be NULL.  True when neighbouring lines lie side by side in t[0], so that a tile of them is to
+ * be taken through the dimension together; x[0]'s last dimension counts such neighbours. */
+bool ampl_cpu_lines (int count, const ampl_tensor *const *t, int64_t dim, ampl_cpu_stream *x, ampl_cpu_stream *along);
+
+/* `rows` rows of m values each, the first at element `pos` of s and `first`, the others `step` elements apart: a pointer
+ * and the distance of its rows; into the tensor, or `buf`, as ampl_cpu_load does it. */
+const void *ampl_cpu_load_rows (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t step, int64_t pos,
+                                int64_t rows, int64_t m, void *buf, int64_t *ld);
+void *ampl_cpu_target_rows (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t step, int64_t pos,
+                            int64_t m, void *buf, int64_t *ld);
+void ampl_cpu_store_rows (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t step, int64_t pos,
+                          int64_t rows, int64_t m, const void *values);
+
 /* n values, `step` elements apart, to and from a working type.  Floats to integers are cut off towards 0. */
 void ampl_cpu_widen (ampl_cpu_work w, void *dst, int dtype, const void *src, int64_t step, int64_t n);
 void ampl_cpu_narrow (ampl_cpu_work w, const void *src, int dtype, void *dst, int64_t step, int64_t n);

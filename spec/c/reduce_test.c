@@ -103,7 +103,7 @@ static double reference (const kase *k, line l, double *scale) {
   if (strcmp(k->op, "sum") == 0) return sum_of(l);
   if (strcmp(k->op, "mean") == 0) return *scale /= (double)l.n, sum_of(l) / (double)l.n;
   if (strcmp(k->op, "var") == 0) return *scale = variance_of(l, k->p);
-  if (strcmp(k->op, "std") == 0) return *scale = 1e-2 + sqrt(variance_of(l, k->p)), sqrt(variance_of(l, k->p));
+  if (strcmp(k->op, "std") == 0) return *scale = 0.1 + sqrt(variance_of(l, k->p)), sqrt(variance_of(l, k->p));
   if (strcmp(k->op, "amax") == 0) return *scale = 0, extreme_of(l, 1, false, &at);
   if (strcmp(k->op, "amin") == 0) return *scale = 0, extreme_of(l, -1, false, &at);
   if (strcmp(k->op, "any") == 0) return power_sum(l, 0) > 0;
