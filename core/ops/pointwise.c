@@ -196,5 +196,4 @@ static ampl_status infer_quotient(ampl_ctx *ctx, const ampl_args *in, ampl_meta 
   GRADIENT_OP(name_, save_, PARAMS(params_))                                                                           \
   BINARY_RECORD(name_, kind, save_, cast_, PARAMS(TENSOR(a_), TENSOR(b_), TENSOR(c_)), PARAMS(params_), doc_,          \
                 &ampl_op_##name_##_backward)
-#define TERNARY_KERNEL(name_, F)
 #include "binary.def"
