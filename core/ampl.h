@@ -44,6 +44,7 @@ extern "C" {
 #define AMPL_VERSION_MAJOR 0
 #define AMPL_VERSION_MINOR 1
 #define AMPL_VERSION_PATCH 0
+#define AMPL_VERSION_TEXT   "0.1.0"
 #define AMPL_VERSION_NUMBER (AMPL_VERSION_MAJOR * 10000 + AMPL_VERSION_MINOR * 100 + AMPL_VERSION_PATCH)
 
 /* The version of the library that runs, as "0.1.0" and as AMPL_VERSION_NUMBER: compare with the header's. */
@@ -204,6 +205,8 @@ AMPL_API void          *ampl_data(const ampl_tensor *x);
 AMPL_API ampl_status    ampl_to_bytes(const ampl_tensor *x, void *dst, size_t bytes);
 /* The one element, as a double. */
 AMPL_API ampl_status    ampl_item(const ampl_tensor *x, double *out);
+/* The same, and as an integer where the dtype is one (else 0). */
+AMPL_API ampl_status    ampl_item_any(const ampl_tensor *x, double *f, int64_t *i);
 
 /* ------------------------------------------------------------------------------------------------ ops ------------- */
 
@@ -387,6 +390,11 @@ AMPL_API const char *ampl_device_name(int i);           /* NULL: there is no i-t
 /* The i-th backend that was looked at: its file and, if it was refused, why ("" if not); false: there is no i-th. */
 AMPL_API bool        ampl_backend_candidate(int i, const char **name, const char **why);
 AMPL_API ampl_status ampl_synchronize(ampl_ctx *ctx);
+/* The CPU's settings, for the whole process: the instruction set in use ("c", "avx2", "avx512"), and two switches, set by
+ * 0 or 1 and only read by -1; what holds after.  See kernels/cpu/cpu.h. */
+AMPL_API const char *ampl_cpu_isa_text(void);
+AMPL_API bool        ampl_cpu_use_bf16_dot(int on);
+AMPL_API bool        ampl_cpu_use_winograd(int on);
 AMPL_API ampl_status ampl_to_device(ampl_tensor *x, const char *device, ampl_tensor **out);
 
 /* ------------------------------------------------------------------------------------------------ hooks ----------- */

@@ -10,13 +10,7 @@
 #include <omp.h>
 #endif
 
-#define STR_(x) #x
-#define STR(x)  STR_(x)
-
-const char *ampl_version(void) {
-  return STR(AMPL_VERSION_MAJOR) "." STR(AMPL_VERSION_MINOR) "." STR(AMPL_VERSION_PATCH);
-}
-
+const char *ampl_version(void) { return AMPL_VERSION_TEXT; }
 int ampl_version_number(void) { return AMPL_VERSION_NUMBER; }
 
 const char *ampl_status_name(ampl_status s) {

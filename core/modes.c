@@ -98,7 +98,7 @@ void ampl_modes_free(ampl_ctx *ctx, ampl_modes *m) {
 }
 
 ampl_modes *ampl_modes_use(ampl_ctx *ctx, ampl_modes *m) {
-  ampl_modes *before = ctx->modes;
+  ampl_modes *before = ctx->modes == &ctx->own_modes ? NULL : ctx->modes;
   ctx->modes = m ? m : &ctx->own_modes;
   return before;
 }

@@ -411,12 +411,16 @@ ampl_status ampl_host_scalar(const ampl_tensor *x, double *f, int64_t *i) {
   return AMPL_OK;
 }
 
-ampl_status ampl_item(const ampl_tensor *x, double *out) {
+ampl_status ampl_item_any(const ampl_tensor *x, double *f, int64_t *i) {
   ampl_ctx *ctx = ampl_ctx_of(x);
-  int64_t i;
   ctx->op = "item";
   if (x->numel != 1) return ampl_error(ctx, AMPL_ESHAPE, "a tensor of %s has %lld elements, not one", ampl_tensor_text(ctx, x), (long long)x->numel);
-  return ampl_host_scalar(x, out, &i);
+  return ampl_host_scalar(x, f, i);
+}
+
+ampl_status ampl_item(const ampl_tensor *x, double *out) {
+  int64_t i;
+  return ampl_item_any(x, out, &i);
 }
 
 ampl_status ampl_number(ampl_ctx *ctx, double v, ampl_tensor **out) {
@@ -426,6 +430,11 @@ ampl_status ampl_number(ampl_ctx *ctx, double v, ampl_tensor **out) {
 
 ampl_status ampl_integer(ampl_ctx *ctx, int64_t v, ampl_tensor **out) {
   *out = ampl_number_new(ctx, AMPL_I64, 0, v);
+  return *out ? AMPL_OK : ampl_error(ctx, AMPL_ENOMEM, "out of memory");
+}
+
+ampl_status ampl_boolean(ampl_ctx *ctx, bool v, ampl_tensor **out) {
+  *out = ampl_number_new(ctx, AMPL_BOOL, 0, v);
   return *out ? AMPL_OK : ampl_error(ctx, AMPL_ENOMEM, "out of memory");
 }
 

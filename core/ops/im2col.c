@@ -78,4 +78,4 @@ static ampl_status fold_back(ampl_grad *g) {
 AMPL_OP(fold,
   .doc = "Patches added up to images of output_size: what F.unfold does, turned around.",
   .args = {TENSOR_ONLY("x"), SIZES_REQ("output_size"), WINDOW},
-  .infer = fold_infer, .backward = fold_back);
+  .flags = AMPL_OP_DENSE, .infer = fold_infer, .backward = fold_back);

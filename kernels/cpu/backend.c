@@ -65,3 +65,12 @@ const ampl_backend ampl_cpu_backend = {
     .device_count = device_count, .allocate = allocate, .deallocate = deallocate,
     .copy_from_host = copy, .copy_to_host = copy, .copy = copy, .zero = zero, .synchronize = synchronize,
     .memory_info = memory_info, .kernels = kernels};
+
+const char *ampl_cpu_isa_text(void) { return ampl_cpu_isa_name(ampl_cpu_isa_used()); }
+
+bool ampl_cpu_use_bf16_dot(int on) { return on < 0 ? ampl_cpu_bf16_dot() : ampl_cpu_set_bf16_dot(on); }
+
+bool ampl_cpu_use_winograd(int on) {
+  if (on >= 0) ampl_cpu_set_winograd(on);
+  return ampl_cpu_winograd();
+}

@@ -1,0 +1,176 @@
+-- Grad modes, functions with a backward of their own, anomaly mode.
+
+local core = require "ampl.core"
+local raise = require "ampl.raise"
+
+local autograd = {}
+
+-- A mode as a block: with a function it runs it, without it gives a value to be closed.
+local function block(enter, on)
+  return function(fn, ...)
+    if fn == nil then return enter(on) end
+    local _ <close> = enter(on)
+    return fn(...)
+  end
+end
+
+---Ops record no graph: ampl.no_grad(fn, ...) or `local _ <close> = ampl.no_grad()`.
+autograd.no_grad = block(core.enter_grad, false)
+---Ops record a graph again, inside no_grad.
+autograd.enable_grad = block(core.enter_grad, true)
+---As no_grad; what is made inside can never become part of a graph.
+autograd.inference_mode = block(core.enter_inference, true)
+
+-- ------------------------------------------------------------------------------------------------ Function --------
+
+---What a Function's forward and backward share.
+---@class ampl.FunctionContext
+---@field needs_input_grad boolean[]
+local Context = {}
+Context.__index = Context
+
+---Keeps tensors for backward: the only place where outputs may be kept.
+function Context:save(...)
+  local saved = table.pack(...)
+  local versions = {}
+  for i = 1, saved.n do
+    local x = saved[i]
+    if core.is_tensor(x) then
+      versions[i] = x._version
+    elseif x ~= nil then
+      raise("EARG", "Function", ("ctx:save takes tensors, argument %d is a %s"):format(i, type(x)))
+    end
+  end
+  rawset(self, "_saved", saved)
+  rawset(self, "_versions", versions)
+end
+
+---The tensors that were saved.
+function Context:saved()
+  local saved = rawget(self, "_saved")
+  if not saved then return end
+  for i = 1, saved.n do
+    if saved[i] and saved[i]._version ~= self._versions[i] then
+      raise("EGRAD", "Function", ("saved tensor %d was written in place since; save a copy (x:clone())"):format(i))
+    end
+  end
+  return table.unpack(saved, 1, saved.n)
+end
+
+-- The tensors among the arguments, their places, and whether any wants a gradient.
+local function tensors_of(args)
+  local list, place, wants = {}, {}, false
+  for i = 1, args.n do
+    if core.is_tensor(args[i]) then
+      list[#list + 1] = args[i]
+      place[#list] = i
+      wants = wants or args[i].requires_grad
+    end
+  end
+  return list, place, wants and core.is_grad_enabled()
+end
+
+-- An output kept in ctx's fields would hold its own graph for ever.
+local function check_fields(ctx, outputs)
+  for key, value in pairs(ctx) do
+    for i = 1, outputs.n do
+      if core.is_tensor(value) and value == outputs[i] then
+        raise("EGRAD", "Function", ("ctx.%s holds an output, which would never be freed; use ctx:save(...)"):format(key))
+      end
+    end
+  end
+end
+
+-- An output that is an operand, or saved, gets a header of its own, so that the graph does not hold itself.
+local function own_outputs(outputs, inputs, saved)
+  for i = 1, outputs.n do
+    for _, x in ipairs(inputs) do
+      if core.is_tensor(outputs[i]) and outputs[i] == x then outputs[i] = x:detach() end
+    end
+    for k = 1, saved and saved.n or 0 do
+      if core.is_tensor(saved[k]) and saved[k] == outputs[i] then saved[k] = outputs[i]:detach():keep() end
+    end
+    if core.is_tensor(outputs[i]) and outputs[i].requires_grad then outputs[i] = outputs[i]:detach() end
+  end
+end
+
+-- What the node calls: gradients of the outputs -> one for each tensor among the arguments.
+local function backward_of(spec, ctx, args, list, place)
+  return function(dy)
+    local got = table.pack(spec.backward(ctx, table.unpack(dy, 1, dy.n)))
+    if got.n > args.n then
+      raise("EGRAD", "Function", ("backward gave %d gradients for %d arguments of forward"):format(got.n, args.n))
+    end
+    local dx = {}
+    for k, i in ipairs(place) do
+      local g = got[i]
+      if g ~= nil and not core.is_tensor(g) then
+        raise("EGRAD", "Function", ("gradient %d is a %s, not a tensor"):format(i, type(g)))
+      end
+      dx[k] = g and g:to(list[k].dtype)
+    end
+    return dx
+  end
+end
+
+local function call(spec, ...)
+  local args = table.pack(...)
+  local list, place, wants = tensors_of(args)
+  local ctx = setmetatable({needs_input_grad = {}}, Context)
+  for i = 1, args.n do ctx.needs_input_grad[i] = core.is_tensor(args[i]) and args[i].requires_grad end
+  local outputs
+  do
+    local _ <close> = core.enter_grad(false)
+    outputs = table.pack(spec.forward(ctx, ...))
+  end
+  check_fields(ctx, outputs)
+  if not wants then return table.unpack(outputs, 1, outputs.n) end
+  own_outputs(outputs, list, rawget(ctx, "_saved"))
+  local results = {}
+  for i = 1, outputs.n do
+    if core.is_tensor(outputs[i]) then results[#results + 1] = outputs[i] end
+  end
+  if #results < outputs.n then
+    raise("EGRAD", "Function", "forward must return tensors only when a gradient is wanted")
+  end
+  core.record_function(list, results, backward_of(spec, ctx, args, list, place))
+  return table.unpack(outputs, 1, outputs.n)
+end
+
+---A function with a backward of its own:
+---`local f = ampl.Function{forward = function(ctx, x) ... end, backward = function(ctx, dy) ... end}; y = f(x)`.
+---backward returns one gradient, or nil, for each argument of forward; each is cast to that argument's dtype.
+---@param spec {forward: function, backward: function}
+function autograd.Function(spec)
+  if type(spec) ~= "table" or type(spec.forward) ~= "function" or type(spec.backward) ~= "function" then
+    raise("EARG", "Function", "a table {forward = function, backward = function} is needed")
+  end
+  return setmetatable({forward = spec.forward, backward = spec.backward}, {__call = call})
+end
+
+-- ------------------------------------------------------------------------------------------------ anomaly ---------
+
+local anomaly = {on = false}
+
+---Whether backward stops at the first bad gradient, naming the op, the place of its forward call, the value and its index.
+---@param on boolean
+---@param opts? {check_nan: boolean, check_inf: boolean, scaled: boolean}
+function autograd.set_detect_anomaly(on, opts)
+  opts = opts or {}
+  anomaly = {on = on, nan = opts.check_nan ~= false, inf = opts.check_inf == true, scaled = opts.scaled == true}
+  core.set_anomaly(on, anomaly.nan, anomaly.inf, anomaly.scaled)
+end
+
+---Runs fn(...) in anomaly mode.
+function autograd.detect_anomaly(fn, ...)
+  local before = anomaly
+  local restore <close> = setmetatable({}, {__close = function()
+    anomaly = before
+    core.set_anomaly(before.on, before.nan, before.inf, before.scaled)
+  end})
+  autograd.set_detect_anomaly(true)
+  local _ = restore
+  return fn(...)
+end
+
+return autograd

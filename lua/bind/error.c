@@ -1,0 +1,119 @@
+/* error.c: error objects: {code, message, op, where, traceback}, with __tostring and __concat. */
+#include "lampl.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char meta_key = 0, kept_key = 0;
+
+void lampl_where(lua_State *L, char *text, size_t n) {
+  lua_Debug ar;
+  text[0] = 0;
+  for (int level = 0; lua_getstack(L, level, &ar); level++) {
+    lua_getinfo(L, "Sl", &ar);
+    if (ar.currentline <= 0 || strncmp(ar.short_src, "ampl/", 5) == 0) continue;      /* a C function, or our own Lua */
+    snprintf(text, n, "%s:%d", ar.short_src, ar.currentline);
+    return;
+  }
+}
+
+/* Raises the object made of what is given; `message` is copied first. */
+static int raise(lua_State *L, const char *code, const char *op, const char *message) {
+  char where[256];
+  lampl_where(L, where, sizeof where);
+  lua_createtable(L, 0, 5);
+  lua_pushstring(L, code);
+  lua_setfield(L, -2, "code");
+  lua_pushstring(L, message);
+  lua_setfield(L, -2, "message");
+  lua_pushstring(L, op);
+  lua_setfield(L, -2, "op");
+  lua_pushstring(L, where);
+  lua_setfield(L, -2, "where");
+  luaL_traceback(L, L, NULL, 1);
+  lua_setfield(L, -2, "traceback");
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &meta_key);
+  lua_setmetatable(L, -2);
+  return lua_error(L);
+}
+
+int lampl_raise(lua_State *L, ampl_status s) {
+  const ampl_ctx *ctx = lampl_ctx(L);
+  return raise(L, ampl_status_name(s), ampl_error_op(ctx), ampl_error_message(ctx));
+}
+
+ampl_status lampl_keep_error(lua_State *L, lampl_state *S) {
+  S->failed = true;
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &kept_key);
+  return ampl_fail(S->ctx, AMPL_ESTATE, "a Lua function raised an error");
+}
+
+void lampl_check(lua_State *L, lampl_state *S, ampl_status s) {
+  if (s == AMPL_OK) return;
+  lampl_leave(S);
+  if (s == AMPL_EINTR && S->interrupt_once) ampl_interrupt_clear(S->ctx);
+  if (S->failed) {
+    S->failed = false;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &kept_key);
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &kept_key);
+    lua_error(L);
+  }
+  lampl_raise(L, s);
+}
+
+int lampl_fail(lua_State *L, ampl_status s) {
+  luaL_pushfail(L);
+  lua_pushstring(L, ampl_error_message(lampl_ctx(L)));
+  lua_pushstring(L, ampl_status_name(s));
+  return 3;
+}
+
+int lampl_error(lua_State *L, ampl_status s, const char *op, const char *fmt, ...) {
+  char text[1024];
+  va_list args;
+  const int n = *op ? snprintf(text, sizeof text, "%s: ", op) : 0;
+  va_start(args, fmt);
+  vsnprintf(text + n, sizeof text - (size_t)n, fmt, args);
+  va_end(args);
+  return raise(L, ampl_status_name(s), op, text);
+}
+
+/* core.raise(code, op, message): for the Lua parts. */
+static int raise_from_lua(lua_State *L) {
+  const char *code = luaL_checkstring(L, 1), *op = luaL_optstring(L, 2, "");
+  lua_settop(L, 3);
+  if (*op) lua_pushfstring(L, "%s: %s", op, luaL_tolstring(L, 3, NULL));
+  else luaL_tolstring(L, 3, NULL);
+  return raise(L, code, op, lua_tostring(L, -1));
+}
+
+static int to_string(lua_State *L) {
+  lua_getfield(L, 1, "where");
+  lua_getfield(L, 1, "message");
+  lua_getfield(L, 1, "code");
+  const char *where = lua_tostring(L, -3), *message = lua_tostring(L, -2), *code = lua_tostring(L, -1);
+  lua_pushfstring(L, "%s%s%s [%s]", where ? where : "", where && *where ? ": " : "", message ? message : "?", code ? code : "?");
+  return 1;
+}
+
+static int concat(lua_State *L) {
+  luaL_tolstring(L, 1, NULL);
+  luaL_tolstring(L, 2, NULL);
+  lua_concat(L, 2);
+  return 1;
+}
+
+void lampl_open_error(lua_State *L) {
+  lua_createtable(L, 0, 3);
+  lua_pushcfunction(L, to_string);
+  lua_setfield(L, -2, "__tostring");
+  lua_pushcfunction(L, concat);
+  lua_setfield(L, -2, "__concat");
+  lua_pushliteral(L, "ampl.Error");
+  lua_setfield(L, -2, "__name");
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &meta_key);
+  lua_pushcfunction(L, raise_from_lua);
+  lua_setfield(L, -2, "raise");
+}

@@ -1,0 +1,547 @@
+/* ops.c: every op as a function and a method, from its record.
+ *
+ * Arguments are positional in the record's order, or named in a trailing table of options.  Nothing here raises while a
+ * temporary is held: a mistake is noted in the parser, and raised after everything is given back. */
+#include "lampl.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ARGS_MAX 16
+#define LIST_MAX 64             /* numbers in lists of one call that need no heap */
+
+typedef struct op_entry {
+  const ampl_op  *op;
+  const ampl_arg *args;
+  const char     *name;
+  unsigned        flags;
+  int             narg, nout;
+  bool            inplace, creator;
+  char            inplace_name[48];
+} op_entry;
+
+/* A call being read. */
+typedef struct parser {
+  lua_State      *L;
+  lampl_state    *S;
+  const op_entry *e;
+  ampl_value      v[ARGS_MAX];
+  bool            given[ARGS_MAX];
+  int             ntemp;
+  ampl_tensor    *temp[ARGS_MAX];       /* plain numbers as operands */
+  int             nints;
+  int64_t         ints[LIST_MAX];
+  bool            requires_grad;
+  ampl_status     status;
+  char            message[512];
+} parser;
+
+static bool fail(parser *p, ampl_status s, const char *fmt, ...) AMPL_PRINTF(3, 4);
+static bool fail(parser *p, ampl_status s, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(p->message, sizeof p->message, fmt, args);
+  va_end(args);
+  p->status = s;
+  return false;
+}
+
+/* ------------------------------------------------------------------------------------------------ values ---------- */
+
+/* What a message says of the value at i. */
+static const char *shown(lua_State *L, int i, char *text, size_t n) {
+  switch (lua_type(L, i)) {
+  case LUA_TNUMBER:
+    if (lua_isinteger(L, i)) snprintf(text, n, "%lld", (long long)lua_tointeger(L, i));
+    else snprintf(text, n, "%.14g", lua_tonumber(L, i));
+    return text;
+  case LUA_TSTRING: snprintf(text, n, "\"%.60s\"", lua_tostring(L, i)); return text;
+  case LUA_TBOOLEAN: return lua_toboolean(L, i) ? "true" : "false";
+  case LUA_TUSERDATA: return lampl_test_handle(L, i) ? "a tensor" : "a userdata";
+  default: snprintf(text, n, "a %s", luaL_typename(L, i)); return text;
+  }
+}
+
+bool lampl_to_integer(lua_State *L, int i, int64_t *out) {
+  int ok;
+  if (lua_type(L, i) != LUA_TNUMBER) return false;
+  *out = lua_tointegerx(L, i, &ok);
+  return ok;
+}
+
+static bool wrong(parser *p, const ampl_arg *a, const char *what, int i) {
+  char text[80];
+  return fail(p, AMPL_EARG, "%s must be %s, not %s", a->name, what, shown(p->L, i, text, sizeof text));
+}
+
+/* Counts from 1 here, from 0 there; negative numbers count from the end in both. */
+static bool from_one(parser *p, const ampl_arg *a, const char *what, int64_t v, int64_t *out) {
+  if (v == 0) return fail(p, AMPL_EINDEX, "%s is 0; %s count from 1, or from the end with -1", a->name, what);
+  *out = v > 0 ? v - 1 : v;
+  return true;
+}
+
+static bool read_integer(parser *p, const ampl_arg *a, int i, int64_t *out) {
+  int64_t v;
+  if (!lampl_to_integer(p->L, i, &v)) return wrong(p, a, "an integer", i);
+  if (a->kind == AMPL_ARG_DIM || a->kind == AMPL_ARG_DIM_NEW || a->kind == AMPL_ARG_DIMS) return from_one(p, a, "dimensions", v, out);
+  if (a->kind == AMPL_ARG_INDEX) return from_one(p, a, "positions", v, out);
+  if (a->flags & AMPL_COUNT1) return from_one(p, a, "classes and rows", v, out);
+  if (a->flags & AMPL_STOP) {           /* the last one taken here, the first one not taken there */
+    if (v == 0) return from_one(p, a, "positions", v, out);
+    *out = v == -1 ? AMPL_ABSENT : v < 0 ? v + 1 : v;
+    return true;
+  }
+  *out = v;
+  return true;
+}
+
+static bool read_list(parser *p, const ampl_arg *a, int i, ampl_ints *out) {
+  static const char *const what = "an integer or a list of integers";
+  int64_t *to = &p->ints[p->nints];
+  out->v = to;
+  if (lua_type(p->L, i) == LUA_TNUMBER) {
+    out->n = 1;
+    if (p->nints == LIST_MAX) return fail(p, AMPL_EARG, "%s: more than %d numbers in lists", a->name, LIST_MAX);
+    p->nints++;
+    return read_integer(p, a, i, to);
+  }
+  if (!lua_istable(p->L, i)) return wrong(p, a, what, i);
+  out->n = (int64_t)lua_rawlen(p->L, i);
+  if (p->nints + out->n > LIST_MAX) return fail(p, AMPL_EARG, "%s has %lld entries; at most %d are taken", a->name, (long long)out->n, LIST_MAX);
+  p->nints += (int)out->n;
+  for (int64_t k = 0; k < out->n; k++) {
+    lua_rawgeti(p->L, i, k + 1);
+    const bool ok = read_integer(p, a, -1, &to[k]);
+    lua_pop(p->L, 1);
+    if (!ok) return false;
+  }
+  return true;
+}
+
+static bool read_tensor(parser *p, const ampl_arg *a, int i, ampl_tensor **out) {
+  lua_State *L = p->L;
+  const lampl_handle *h = lampl_test_handle(L, i);
+  ampl_status s;
+  if (h) {
+    *out = h->x;
+    return h->x || fail(p, AMPL_EFREED, "%s was freed", a->name);
+  }
+  if (lua_type(L, i) == LUA_TTABLE && !(a->flags & AMPL_NO_NUMBER)) return wrong(p, a, "a tensor or a number (ampl.tensor makes one of a table)", i);
+  if (a->flags & AMPL_NO_NUMBER || (lua_type(L, i) != LUA_TNUMBER && lua_type(L, i) != LUA_TBOOLEAN))
+    return wrong(p, a, a->flags & AMPL_NO_NUMBER ? "a tensor" : "a tensor or a number", i);
+  if (lua_isboolean(L, i)) s = ampl_boolean(p->S->ctx, lua_toboolean(L, i), out);
+  else if (lua_isinteger(L, i)) s = ampl_integer(p->S->ctx, lua_tointeger(L, i), out);
+  else s = ampl_number(p->S->ctx, lua_tonumber(L, i), out);
+  if (s != AMPL_OK) return fail(p, s, "out of memory");
+  p->temp[p->ntemp++] = *out;
+  return true;
+}
+
+/* The list's array is a userdata that stays on the stack until the call is over. */
+static bool read_tensors(parser *p, const ampl_arg *a, int i, ampl_list *out) {
+  lua_State *L = p->L;
+  if (!lua_istable(L, i)) return wrong(p, a, "a list of tensors", i);
+  const int64_t n = (int64_t)lua_rawlen(L, i);
+  ampl_tensor **t = lua_newuserdatauv(L, (size_t)(n ? n : 1) * sizeof *t, 0);
+  *out = (ampl_list){t, n};
+  for (int64_t k = 0; k < n; k++) {
+    lua_rawgeti(L, i, k + 1);
+    const lampl_handle *h = lampl_test_handle(L, -1);
+    const bool absent = lua_isnil(L, -1) || (lua_isboolean(L, -1) && !lua_toboolean(L, -1));
+    lua_pop(L, 1);
+    if (!h && !absent) return fail(p, AMPL_EARG, "entry %lld of %s is no tensor", (long long)k + 1, a->name);
+    if (h && !h->x) return fail(p, AMPL_EFREED, "entry %lld of %s was freed", (long long)k + 1, a->name);
+    t[k] = h ? h->x : NULL;
+  }
+  return true;
+}
+
+static bool read_enum(parser *p, const ampl_arg *a, int i, int64_t *out) {
+  size_t n;
+  const char *s = lua_type(p->L, i) == LUA_TSTRING ? lua_tolstring(p->L, i, &n) : NULL;
+  *out = 0;
+  for (const char *c = a->choices; s && *c; (*out)++) {
+    const size_t len = strcspn(c, "|");
+    if (len == n && memcmp(c, s, n) == 0) return true;
+    c += len + (c[len] == '|');
+  }
+  char text[80];
+  return fail(p, AMPL_EVALUE, "%s must be one of %s, not %s", a->name, a->choices, shown(p->L, i, text, sizeof text));
+}
+
+static bool read_padding(parser *p, const ampl_arg *a, int i, ampl_ints *out) {
+  const char *s = lua_type(p->L, i) == LUA_TSTRING ? lua_tostring(p->L, i) : NULL;
+  if (!s) return read_list(p, a, i, out);
+  *out = (ampl_ints){NULL, strcmp(s, "same") == 0 ? -1 : 0};
+  return strcmp(s, "same") == 0 || strcmp(s, "valid") == 0 || wrong(p, a, "an integer, a list, \"valid\" or \"same\"", i);
+}
+
+static bool read_dtype(parser *p, const ampl_arg *a, int i, int64_t *out) {
+  if (lua_type(p->L, i) != LUA_TSTRING) return wrong(p, a, "the name of a dtype", i);
+  *out = ampl_dtype_from_name(lua_tostring(p->L, i));
+  return *out != AMPL_DTYPE_NONE ||
+         fail(p, AMPL_EDTYPE, "there is no dtype \"%.40s\"; there is f32 f16 bf16 f64 i64 i32 u8 bool", lua_tostring(p->L, i));
+}
+
+/* Argument k of the record from the stack at i (not nil). */
+static bool read_value(parser *p, int k, int i) {
+  const ampl_arg *a = &p->e->args[k];
+  ampl_value *v = &p->v[k];
+  lua_State *L = p->L;
+  if (p->given[k]) return fail(p, AMPL_EARG, "%s is given twice", a->name);
+  p->given[k] = true;
+  switch (a->kind) {
+  case AMPL_ARG_TENSOR:
+  case AMPL_ARG_TENSOR_OPT: return read_tensor(p, a, i, &v->t);
+  case AMPL_ARG_TENSORS: return read_tensors(p, a, i, &v->ts);
+  case AMPL_ARG_DIM:
+  case AMPL_ARG_DIM_NEW:
+  case AMPL_ARG_INDEX:
+  case AMPL_ARG_INT: return read_integer(p, a, i, &v->i);
+  case AMPL_ARG_DIMS:
+  case AMPL_ARG_SIZES: return read_list(p, a, i, &v->l);
+  case AMPL_ARG_PADDING: return read_padding(p, a, i, &v->l);
+  case AMPL_ARG_FLOAT:
+    v->f = lua_tonumber(L, i);
+    return lua_type(L, i) == LUA_TNUMBER || wrong(p, a, "a number", i);
+  case AMPL_ARG_BOOL:
+    v->i = lua_toboolean(L, i);
+    return lua_isboolean(L, i) || wrong(p, a, "true or false", i);
+  case AMPL_ARG_ENUM: return read_enum(p, a, i, &v->i);
+  case AMPL_ARG_DTYPE: return read_dtype(p, a, i, &v->i);
+  case AMPL_ARG_STRING:
+  case AMPL_ARG_DEVICE:
+    v->s = lua_type(L, i) == LUA_TSTRING ? lua_tostring(L, i) : NULL;
+    return v->s || wrong(p, a, a->kind == AMPL_ARG_DEVICE ? "the name of a device" : "a string", i);
+  }
+  return false;
+}
+
+/* ------------------------------------------------------------------------------------------------ calls ----------- */
+
+/* Names that PyTorch, or Lua's manners, have beside the record's. */
+static const struct { const char *alias, *name; } aliases[] = {{"attn_mask", "mask"}, {"mask", "attn_mask"}, {"end", "stop"},
+                                                               {"shape", "size"},     {"size", "shape"}};
+
+static int arg_named(const op_entry *e, const char *name) {
+  for (int k = 0; k < e->narg; k++)
+    if (strcmp(e->args[k].name, name) == 0) return k;
+  return -1;
+}
+
+static int find_arg(const op_entry *e, const char *name) {
+  int k = arg_named(e, name);
+  for (size_t i = 0; k < 0 && i < sizeof aliases / sizeof *aliases; i++)
+    if (strcmp(aliases[i].alias, name) == 0) k = arg_named(e, aliases[i].name);
+  return k;
+}
+
+static bool unknown_option(parser *p, const char *name) {
+  char known[300];
+  size_t n = 0;
+  known[0] = 0;
+  for (int k = 0; k < p->e->narg && n < sizeof known - 40; k++)
+    n += (size_t)snprintf(known + n, sizeof known - n, k ? ", %s" : "%s", p->e->args[k].name);
+  return fail(p, AMPL_EARG, "unknown option \"%.40s\"; known are: %s%s", name, known, p->e->creator ? ", requires_grad" : "");
+}
+
+static bool read_options(parser *p, int t) {
+  lua_State *L = p->L;
+  for (lua_pushnil(L); lua_next(L, t); lua_pop(L, 1)) {
+    const char *name = lua_tostring(L, -2);             /* a string: the caller looked */
+    const int k = find_arg(p->e, name);
+    const bool list = k >= 0 && p->e->args[k].kind == AMPL_ARG_TENSORS;
+    if (k < 0 && p->e->creator && strcmp(name, "requires_grad") == 0) p->requires_grad = lua_toboolean(L, -1);
+    else if (k < 0 ? !unknown_option(p, name) : list ? !fail(p, AMPL_EARG, "%s is positional", name) : !read_value(p, k, lua_gettop(L))) {
+      lua_pop(L, 2);
+      return false;
+    }
+  }
+  return true;
+}
+
+enum { PLAIN_NONE, PLAIN_EMPTY, PLAIN_LIST, PLAIN_OPTIONS, PLAIN_BOTH };
+
+/* What kind of table stands at i. */
+static int table_kind(lua_State *L, int i) {
+  bool list = false, options = false;
+  if (!lua_istable(L, i)) return PLAIN_NONE;
+  if (lua_getmetatable(L, i)) {
+    lua_pop(L, 1);
+    return PLAIN_NONE;
+  }
+  list = lua_rawlen(L, i) > 0;
+  for (lua_pushnil(L); lua_next(L, i); lua_pop(L, 1)) {
+    if (lua_type(L, -2) == LUA_TSTRING) options = true;
+    else list = true;
+    if (list && options) {
+      lua_pop(L, 2);
+      return PLAIN_BOTH;
+    }
+    if (list && !options && lua_rawlen(L, i) > 8) {     /* a long list: look behind its array part only when it is short */
+      lua_pop(L, 2);
+      return PLAIN_LIST;
+    }
+  }
+  return list ? PLAIN_LIST : options ? PLAIN_OPTIONS : PLAIN_EMPTY;
+}
+
+static bool takes_list(const ampl_arg *a) {
+  return a->kind == AMPL_ARG_TENSORS || a->kind == AMPL_ARG_DIMS || a->kind == AMPL_ARG_SIZES || a->kind == AMPL_ARG_PADDING;
+}
+
+/* Which argument the value at position i (from 0, of n) would be; loose integers of a vararg count as one. */
+static bool read_arguments(parser *p, int n) {
+  lua_State *L = p->L;
+  const op_entry *e = p->e;
+  int options = 0, k = 0;
+  if (n > 0 && lua_istable(L, n)) {
+    const int kind = table_kind(L, n);
+    if (kind == PLAIN_BOTH) return fail(p, AMPL_EARG, "a table holds a list and options: give two, %s({...}, {option = value})", e->name);
+    const bool may_be_list = n <= e->narg && takes_list(&e->args[n - 1]);
+    if (kind == PLAIN_OPTIONS || (kind == PLAIN_EMPTY && !may_be_list)) options = n--;
+  }
+  for (int i = 1; i <= n; i++, k++) {
+    if (k >= e->narg) return fail(p, AMPL_EARG, "%d arguments given, at most %d taken", n, e->narg);
+    const ampl_arg *a = &e->args[k];
+    if (lua_isnil(L, i)) continue;
+    if (a->flags & AMPL_VARARG && lua_type(L, i) == LUA_TNUMBER) {
+      p->v[k].l = (ampl_ints){&p->ints[p->nints], 0};
+      p->given[k] = true;
+      for (; i <= n && lua_type(L, i) == LUA_TNUMBER; i++, p->v[k].l.n++) {
+        if (p->nints == LIST_MAX) return fail(p, AMPL_EARG, "%s: more than %d numbers", a->name, LIST_MAX);
+        if (!read_integer(p, a, i, &p->ints[p->nints++])) return false;
+      }
+      i--;
+      continue;
+    }
+    if (!read_value(p, k, i)) return false;
+  }
+  return !options || read_options(p, options);
+}
+
+static bool fill_defaults(parser *p) {
+  const op_entry *e = p->e;
+  for (int k = 0; k < e->narg; k++) {
+    if (p->given[k]) continue;
+    const ampl_arg *a = &e->args[k];
+    if (a->flags & AMPL_REQUIRED) {
+      if (a->kind == AMPL_ARG_SIZES && a->flags & AMPL_VARARG) {        /* zeros(), x:view(): a scalar */
+        p->v[k].l = (ampl_ints){p->ints, 0};
+        continue;
+      }
+      return fail(p, AMPL_EARG, "%s is missing", a->name);
+    }
+    p->v[k] = a->def;
+  }
+  return true;
+}
+
+static void drop_temporaries(parser *p) {
+  for (int i = 0; i < p->ntemp; i++) ampl_tensor_release(p->temp[i]);
+}
+
+static bool parse(parser *p, lua_State *L, lampl_state *S, const op_entry *e) {
+  p->L = L;
+  p->S = S;
+  p->e = e;
+  p->ntemp = p->nints = 0;
+  p->requires_grad = false;
+  p->status = AMPL_OK;
+  memset(p->given, 0, sizeof p->given);
+  return read_arguments(p, lua_gettop(L)) && fill_defaults(p);
+}
+
+static void raise_parse_error(lua_State *L, parser *p, const char *name) {
+  drop_temporaries(p);
+  lampl_leave(p->S);
+  lampl_error(L, p->status, name, "%s", p->message);
+}
+
+/* The function of an op; upvalues: state, entry. */
+static int call_op(lua_State *L) {
+  lampl_state *S = lua_touserdata(L, lua_upvalueindex(1));
+  const op_entry *e = lua_touserdata(L, lua_upvalueindex(2));
+  lampl_handle *h[8];
+  ampl_tensor *out[8];
+  parser p;
+  lampl_enter(L, S);
+  if (!parse(&p, L, S, e)) raise_parse_error(L, &p, e->name);
+  for (int k = 0; k < e->nout; k++) h[k] = lampl_push_handle(L, S);
+  ampl_status s = ampl_run_op(S->ctx, e->op, p.v, e->narg, out, e->nout);
+  drop_temporaries(&p);
+  for (int k = 0; s == AMPL_OK && k < e->nout; k++) h[k]->x = out[k];
+  if (s == AMPL_OK && p.requires_grad) s = ampl_set_requires_grad(out[0], true);
+  lampl_check(L, S, s);
+  lampl_leave(S);
+  return e->nout;
+}
+
+/* The in-place form: returns the handle that it got. */
+static int call_inplace(lua_State *L) {
+  lampl_state *S = lua_touserdata(L, lua_upvalueindex(1));
+  const op_entry *e = lua_touserdata(L, lua_upvalueindex(2));
+  parser p;
+  lampl_enter(L, S);
+  if (!lampl_test_handle(L, 1)) {
+    lampl_leave(S);
+    return lampl_error(L, AMPL_EARG, e->inplace_name, "argument 1 must be the tensor that is written");
+  }
+  if (!parse(&p, L, S, e)) raise_parse_error(L, &p, e->inplace_name);
+  const ampl_status s = ampl_run_op_inplace(S->ctx, e->op, p.v, e->narg);
+  drop_temporaries(&p);
+  lampl_check(L, S, s);
+  lampl_leave(S);
+  lua_pushvalue(L, 1);
+  return 1;
+}
+
+/* Operators: Lua gives a unary one its operand twice. */
+static int call_unary(lua_State *L) {
+  lua_settop(L, 1);
+  return call_op(L);
+}
+
+/* ------------------------------------------------------------------------------------------------ module ---------- */
+
+static void push_call(lua_State *L, lua_CFunction f, const op_entry *e) {
+  lua_pushlightuserdata(L, lampl_state_of(L));
+  lua_pushlightuserdata(L, (void *)e);
+  lua_pushcclosure(L, f, 2);
+}
+
+static void add_operator(lua_State *L, const op_entry *entries, int n, const char *event, const char *op, lua_CFunction f) {
+  for (int i = 0; i < n; i++)
+    if (strcmp(entries[i].name, op) == 0) {
+      push_call(L, f, &entries[i]);
+      lua_setfield(L, -2, event);
+    }
+}
+
+static void add_operators(lua_State *L, const op_entry *entries, int n) {
+  static const struct { const char *event, *op; } binary[] = {{"__add", "add"}, {"__sub", "sub"}, {"__mul", "mul"}, {"__div", "div"},
+                                                              {"__idiv", "floor_div"}, {"__mod", "remainder"}, {"__pow", "pow"}};
+  luaL_getmetatable(L, "ampl.Tensor");
+  for (size_t i = 0; i < sizeof binary / sizeof *binary; i++) add_operator(L, entries, n, binary[i].event, binary[i].op, call_op);
+  add_operator(L, entries, n, "__unm", "neg", call_unary);
+  lua_pop(L, 1);
+}
+
+/* Stack: module, functional, internal, methods. */
+static void add_op(lua_State *L, const op_entry *e) {
+  const bool internal = e->flags & AMPL_OP_INTERNAL;
+  const int module = -5, functional = -4, hidden = -3, methods = -2;    /* below the function that is added */
+  struct { const char *name; lua_CFunction f; } form[2] = {{e->name, call_op}, {e->inplace_name, call_inplace}};
+  for (int k = 0; k < (e->inplace ? 2 : 1); k++) {
+    push_call(L, form[k].f, e);
+    if (internal) lua_pushvalue(L, -1), lua_setfield(L, hidden - 1, form[k].name);
+    if (!internal && !(e->flags & (AMPL_OP_F_ONLY | AMPL_OP_METHOD_ONLY))) lua_pushvalue(L, -1), lua_setfield(L, module - 1, form[k].name);
+    if (!internal && !(e->flags & AMPL_OP_METHOD_ONLY)) lua_pushvalue(L, -1), lua_setfield(L, functional - 1, form[k].name);
+    if (!internal && e->narg && e->args[0].kind == AMPL_ARG_TENSOR && !(e->flags & AMPL_OP_F_ONLY))
+      lua_pushvalue(L, -1), lua_setfield(L, methods - 1, form[k].name);
+    lua_pop(L, 1);
+  }
+}
+
+static void push_record(lua_State *L, const ampl_op *op) {
+  const char *why, *category = ampl_op_category(op, &why);
+  const ampl_arg *args = ampl_op_args(op);
+  const unsigned flags = ampl_op_flags(op);
+  lua_createtable(L, 0, 10);
+  lua_pushstring(L, ampl_op_name(op));
+  lua_setfield(L, -2, "name");
+  lua_pushstring(L, ampl_op_doc(op));
+  lua_setfield(L, -2, "doc");
+  lua_pushstring(L, category);
+  lua_setfield(L, -2, "category");
+  lua_pushstring(L, why);
+  lua_setfield(L, -2, "why");
+  lua_pushinteger(L, ampl_op_nout(op));
+  lua_setfield(L, -2, "outputs");
+#define FLAG(name, test) (lua_pushboolean(L, test), lua_setfield(L, -2, name))
+  FLAG("differentiable", ampl_op_has_backward(op) && !(flags & AMPL_OP_NO_GRAD));
+  FLAG("inplace", (flags & AMPL_OP_INPLACE) != 0);
+  FLAG("view", (flags & AMPL_OP_VIEW) != 0);
+  FLAG("random", (flags & AMPL_OP_RANDOM) != 0);
+  FLAG("creator", (flags & AMPL_OP_CREATOR) != 0);
+  FLAG("method_only", (flags & AMPL_OP_METHOD_ONLY) != 0);
+  FLAG("functional_only", (flags & AMPL_OP_F_ONLY) != 0);
+#undef FLAG
+  static const char *const kinds[] = {
+#define AMPL_X(name, text) text,
+      AMPL_ARG_MAP(AMPL_X)
+#undef AMPL_X
+  };
+  lua_newtable(L);
+  for (int k = 0; args[k].name; k++) {
+    lua_createtable(L, 0, 6);
+    lua_pushstring(L, args[k].name);
+    lua_setfield(L, -2, "name");
+    lua_pushstring(L, kinds[args[k].kind]);
+    lua_setfield(L, -2, "kind");
+    lua_pushstring(L, args[k].doc ? args[k].doc : "");
+    lua_setfield(L, -2, "doc");
+    lua_pushboolean(L, args[k].flags & AMPL_REQUIRED);
+    lua_setfield(L, -2, "required");
+    if (args[k].choices) lua_pushstring(L, args[k].choices), lua_setfield(L, -2, "choices");
+    if (args[k].kind == AMPL_ARG_FLOAT && !isnan(args[k].def.f)) lua_pushnumber(L, args[k].def.f), lua_setfield(L, -2, "default");
+    if (args[k].kind == AMPL_ARG_INT && args[k].def.i != AMPL_ABSENT) {
+      const int64_t d = args[k].def.i;
+      lua_pushinteger(L, args[k].flags & AMPL_COUNT1 && d >= 0 ? d + 1 : d);
+      lua_setfield(L, -2, "default");
+    }
+    if (args[k].kind == AMPL_ARG_DIM && args[k].def.i != AMPL_ABSENT && !(args[k].flags & AMPL_REQUIRED)) {
+      lua_pushinteger(L, args[k].def.i < 0 ? args[k].def.i : args[k].def.i + 1);
+      lua_setfield(L, -2, "default");
+    }
+    if (args[k].kind == AMPL_ARG_BOOL) lua_pushboolean(L, args[k].def.i != 0), lua_setfield(L, -2, "default");
+    lua_rawseti(L, -2, k + 1);
+  }
+  lua_setfield(L, -2, "args");
+}
+
+/* ops([name]): every record, or one (nil: no such op). */
+static int ops(lua_State *L) {
+  const char *name = luaL_optstring(L, 1, NULL);
+  if (name) {
+    const ampl_op *op = ampl_op_find(name);
+    if (!op || ampl_op_flags(op) & AMPL_OP_INTERNAL) return 0;
+    push_record(L, op);
+    return 1;
+  }
+  lua_newtable(L);
+  for (int i = 0, n = 0; i < ampl_op_number(); i++) {
+    if (ampl_op_flags(ampl_op_at(i)) & AMPL_OP_INTERNAL) continue;
+    push_record(L, ampl_op_at(i));
+    lua_rawseti(L, -2, ++n);
+  }
+  return 1;
+}
+
+void lampl_open_ops(lua_State *L) {
+  const int n = ampl_op_number();
+  op_entry *entries = lua_newuserdatauv(L, (size_t)n * sizeof *entries, 0);     /* as long as the state: in the registry */
+  lua_rawsetp(L, LUA_REGISTRYINDEX, (void *)ops);
+  lua_newtable(L);
+  lua_newtable(L);
+  lua_getfield(L, -3, "methods");
+  for (int i = 0; i < n; i++) {
+    op_entry *e = &entries[i];
+    const ampl_op *op = ampl_op_at(i);
+    *e = (op_entry){.op = op, .args = ampl_op_args(op), .name = ampl_op_name(op), .flags = ampl_op_flags(op), .nout = ampl_op_nout(op)};
+    while (e->narg < ARGS_MAX && e->args[e->narg].name) e->narg++;
+    e->inplace = e->flags & AMPL_OP_INPLACE;
+    e->creator = e->flags & AMPL_OP_CREATOR;
+    snprintf(e->inplace_name, sizeof e->inplace_name, "%.46s_", e->name);
+    add_op(L, e);
+  }
+  lua_pop(L, 1);
+  lua_setfield(L, -3, "internal");
+  lua_setfield(L, -2, "functional");
+  add_operators(L, entries, n);
+  lua_pushcfunction(L, ops);
+  lua_setfield(L, -2, "ops");
+}

@@ -1,0 +1,285 @@
+/* tensor.c: tensor handles: fields, methods that are no ops, metamethods. */
+#include "lampl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char methods_key = 0;
+
+/* ------------------------------------------------------------------------------------------------ handles --------- */
+
+lampl_handle *lampl_test_handle(lua_State *L, int i) {
+  void *p = lua_touserdata(L, i);
+  static const char *const name = "ampl.Tensor";
+  return p && lua_type(L, i) == LUA_TUSERDATA ? luaL_testudata(L, i, name) : NULL;
+}
+
+ampl_tensor *lampl_check_tensor(lua_State *L, int i) {
+  const lampl_handle *h = lampl_test_handle(L, i);
+  if (!h) lampl_error(L, AMPL_EARG, "", "argument %d must be a tensor, not a %s", i, luaL_typename(L, i));
+  if (!h->x) lampl_error(L, AMPL_EFREED, "", "argument %d was freed", i);
+  return h->x;
+}
+
+void lampl_push_tensor(lua_State *L, ampl_tensor *x) {
+  if (x) lampl_push_handle(L, lampl_state_of(L))->x = x;
+  else lua_pushnil(L);
+}
+
+void lampl_push_lent(lua_State *L, ampl_tensor *x) {
+  if (!x) {
+    lua_pushnil(L);
+    return;
+  }
+  lampl_handle *h = lampl_push_handle(L, lampl_state_of(L));
+  ampl_tensor_retain(x);
+  h->x = x;
+}
+
+void lampl_handle_free(lampl_handle *h) {
+  ampl_tensor *x = h->x;
+  h->x = NULL;
+  ampl_tensor_release(x);
+}
+
+ampl_tensor **lampl_check_tensors(lua_State *L, int i, const char *op, int *n) {
+  const lampl_handle *one = lampl_test_handle(L, i);
+  if (!one && !lua_istable(L, i)) lampl_error(L, AMPL_EARG, op, "a tensor or a list of tensors is needed, not a %s", luaL_typename(L, i));
+  *n = one ? 1 : (int)lua_rawlen(L, i);
+  ampl_tensor **t = lua_newuserdatauv(L, (size_t)(*n ? *n : 1) * sizeof *t, 0);
+  for (int k = 0; k < *n; k++) {
+    const lampl_handle *h = one;
+    if (!one) lua_rawgeti(L, i, k + 1), h = lampl_test_handle(L, -1), lua_pop(L, 1);
+    if (!h) lampl_error(L, AMPL_EARG, op, "entry %d of the list is no tensor", k + 1);
+    if (!h->x) lampl_error(L, AMPL_EFREED, op, "entry %d of the list was freed", k + 1);
+    t[k] = h->x;
+  }
+  return t;
+}
+
+ampl_dtype lampl_check_dtype(lua_State *L, int i, const char *op) {
+  const int t = lua_type(L, i) == LUA_TSTRING ? ampl_dtype_from_name(lua_tostring(L, i)) : AMPL_DTYPE_NONE;
+  if (t == AMPL_DTYPE_NONE)
+    lampl_error(L, AMPL_EDTYPE, op, "there is no dtype %s; there is f32 f16 bf16 f64 i64 i32 u8 bool", luaL_tolstring(L, i, NULL));
+  return (ampl_dtype)t;
+}
+
+static void push_shape(lua_State *L, int n, const int64_t *v) {
+  lua_createtable(L, n, 0);
+  for (int d = 0; d < n; d++) lua_pushinteger(L, v[d]), lua_rawseti(L, -2, d + 1);
+}
+
+/* ------------------------------------------------------------------------------------------------ fields ---------- */
+
+enum { SHAPE, DTYPE_, DEVICE_, GRAD, REQUIRES_GRAD, NDIM, IS_LEAF, VERSION };
+static const char *const fields[] = {"shape", "dtype", "device", "grad", "requires_grad", "ndim", "is_leaf", "_version", NULL};
+
+static int push_field(lua_State *L, ampl_tensor *x, int field) {
+  switch (field) {
+  case SHAPE: push_shape(L, ampl_ndim(x), ampl_shape(x)); break;
+  case DTYPE_: lua_pushstring(L, ampl_dtype_name(ampl_tensor_dtype(x))); break;
+  case DEVICE_: lua_pushstring(L, ampl_tensor_device(x)); break;
+  case GRAD: lampl_push_lent(L, ampl_grad_of(x)); break;
+  case REQUIRES_GRAD: lua_pushboolean(L, ampl_requires_grad(x)); break;
+  case NDIM: lua_pushinteger(L, ampl_ndim(x)); break;
+  case IS_LEAF: lua_pushboolean(L, ampl_is_leaf(x)); break;
+  case VERSION: lua_pushinteger(L, ampl_tensor_version(x)); break;
+  default: lua_pushnil(L);
+  }
+  return 1;
+}
+
+/* x[key] and x[key] = v beyond plain numbers are written in Lua: ampl.index. */
+static int call_index(lua_State *L, const char *name) {
+  const int n = lua_gettop(L);
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "ampl.index");
+  lua_call(L, 1, 1);
+  lua_getfield(L, -1, name);
+  lua_insert(L, 1);
+  lua_settop(L, n + 1);
+  lua_call(L, n, LUA_MULTRET);
+  return lua_gettop(L);
+}
+
+static int select_row(lua_State *L, lampl_state *S, const lampl_handle *h, int64_t i) {
+  static const ampl_op *op;             /* constant once found */
+  if (!op) op = ampl_op_find("select");
+  if (!h->x) return lampl_error(L, AMPL_EFREED, "index", "the tensor was freed");
+  if (ampl_ndim(h->x) == 0) return lampl_error(L, AMPL_EINDEX, "index", "a scalar has no positions");
+  if (i == 0) return lampl_error(L, AMPL_EINDEX, "index", "position 0; positions count from 1, or from the end with -1");
+  lampl_enter(L, S);
+  lampl_handle *row = lampl_push_handle(L, S);
+  const ampl_value v[] = {{.t = h->x}, {.i = 0}, {.i = i > 0 ? i - 1 : i}};
+  lampl_check(L, S, ampl_run_op(S->ctx, op, v, 3, &row->x, 1));
+  lampl_leave(S);
+  return 1;
+}
+
+/* Upvalues: state, methods, field numbers. */
+static int index(lua_State *L) {
+  lampl_state *S = lua_touserdata(L, lua_upvalueindex(1));
+  lampl_handle *h = lua_touserdata(L, 1);
+  int64_t i;
+  if (lua_type(L, 2) == LUA_TSTRING) {
+    lua_pushvalue(L, 2);
+    if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL) return 1;
+    lua_pushvalue(L, 2);
+    if (lua_rawget(L, lua_upvalueindex(3)) == LUA_TNIL) return 1;
+    if (!h->x) return lampl_error(L, AMPL_EFREED, lua_tostring(L, 2), "the tensor was freed");
+    return push_field(L, h->x, (int)lua_tointeger(L, -1));
+  }
+  if (lampl_to_integer(L, 2, &i)) return select_row(L, S, h, i);
+  lampl_check_tensor(L, 1);
+  return call_index(L, "index");
+}
+
+static int new_index(lua_State *L) {
+  lampl_state *S = lua_touserdata(L, lua_upvalueindex(1));
+  ampl_tensor *x = lampl_check_tensor(L, 1);
+  if (lua_type(L, 2) != LUA_TSTRING) return call_index(L, "newindex"), 0;
+  const char *name = lua_tostring(L, 2);
+  if (strcmp(name, "requires_grad") == 0) {
+    if (!lua_isboolean(L, 3)) return lampl_error(L, AMPL_EARG, name, "must be true or false, not a %s", luaL_typename(L, 3));
+    lampl_check(L, S, ampl_set_requires_grad(x, lua_toboolean(L, 3)));
+    return 0;
+  }
+  if (strcmp(name, "grad") == 0) {
+    lampl_check(L, S, ampl_set_grad(x, lua_isnil(L, 3) ? NULL : lampl_check_tensor(L, 3)));
+    return 0;
+  }
+  return lampl_error(L, AMPL_EARG, name, "a tensor has no field of this name to write; there are grad and requires_grad");
+}
+
+/* ------------------------------------------------------------------------------------------------ metamethods ----- */
+
+static int gc(lua_State *L) {
+  lampl_handle *h = lua_touserdata(L, 1);
+  lampl_scope_unlink(h);
+  lampl_handle_free(h);
+  return 0;
+}
+
+static int len(lua_State *L) {
+  const ampl_tensor *x = lampl_check_tensor(L, 1);
+  if (ampl_ndim(x) == 0) return lampl_error(L, AMPL_ESHAPE, "#", "a scalar has no length");
+  lua_pushinteger(L, ampl_shape(x)[0]);
+  return 1;
+}
+
+static int eq(lua_State *L) {
+  const lampl_handle *a = lampl_test_handle(L, 1), *b = lampl_test_handle(L, 2);
+  lua_pushboolean(L, a && b && a->x && a->x == b->x);
+  return 1;
+}
+
+static int to_string(lua_State *L) {
+  const lampl_handle *h = lampl_test_handle(L, 1);
+  if (!h || !h->x) {
+    lua_pushliteral(L, "tensor (freed)");
+    return 1;
+  }
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "ampl.print");
+  lua_call(L, 1, 1);
+  lua_pushvalue(L, 1);
+  lua_call(L, 1, 1);
+  return 1;
+}
+
+/* ------------------------------------------------------------------------------------------------ methods --------- */
+
+static int size(lua_State *L) {
+  const ampl_tensor *x = lampl_check_tensor(L, 1);
+  int64_t d;
+  if (lua_isnoneornil(L, 2)) {
+    push_shape(L, ampl_ndim(x), ampl_shape(x));
+    return 1;
+  }
+  if (!lampl_to_integer(L, 2, &d)) return lampl_error(L, AMPL_EARG, "size", "the dimension must be an integer, not %s", luaL_tolstring(L, 2, NULL));
+  const int64_t k = d < 0 ? d + ampl_ndim(x) : d - 1;
+  if (d == 0 || k < 0 || k >= ampl_ndim(x))
+    return lampl_error(L, AMPL_EINDEX, "size", "dimension %d is out of range for %d dimensions, which count from 1", (int)d, ampl_ndim(x));
+  lua_pushinteger(L, ampl_shape(x)[k]);
+  return 1;
+}
+
+static int stride(lua_State *L) {
+  const ampl_tensor *x = lampl_check_tensor(L, 1);
+  push_shape(L, ampl_ndim(x), ampl_strides(x));
+  return 1;
+}
+
+static int dim(lua_State *L) { return lua_pushinteger(L, ampl_ndim(lampl_check_tensor(L, 1))), 1; }
+static int numel(lua_State *L) { return lua_pushinteger(L, ampl_numel(lampl_check_tensor(L, 1))), 1; }
+static int is_contiguous(lua_State *L) { return lua_pushboolean(L, ampl_is_contiguous(lampl_check_tensor(L, 1))), 1; }
+static int data_ptr(lua_State *L) { return lua_pushinteger(L, (lua_Integer)(intptr_t)ampl_data(lampl_check_tensor(L, 1))), 1; }
+
+static int detach(lua_State *L) {
+  lampl_state *S = lampl_state_of(L);
+  ampl_tensor *x = lampl_check_tensor(L, 1);
+  lampl_enter(L, S);
+  lampl_handle *h = lampl_push_handle(L, S);
+  lampl_check(L, S, ampl_detach(x, &h->x));
+  lampl_leave(S);
+  return 1;
+}
+
+static int requires_grad_(lua_State *L) {
+  lampl_state *S = lampl_state_of(L);
+  ampl_tensor *x = lampl_check_tensor(L, 1);
+  lampl_check(L, S, ampl_set_requires_grad(x, lua_isnoneornil(L, 2) || lua_toboolean(L, 2)));
+  lua_settop(L, 1);
+  return 1;
+}
+
+static int free_(lua_State *L) {
+  lampl_handle *h = luaL_checkudata(L, 1, "ampl.Tensor");
+  lampl_scope_unlink(h);
+  lampl_handle_free(h);
+  return 0;
+}
+
+static int is_tensor(lua_State *L) {
+  lua_pushboolean(L, lampl_test_handle(L, 1) != NULL);
+  return 1;
+}
+
+/* register_method(name, fn): a method written in Lua. */
+static int register_method(lua_State *L) {
+  luaL_checkstring(L, 1);
+  luaL_checktype(L, 2, LUA_TFUNCTION);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &methods_key);
+  lua_pushvalue(L, 1);
+  lua_pushvalue(L, 2);
+  lua_rawset(L, -3);
+  return 0;
+}
+
+void lampl_open_tensor(lua_State *L) {
+  static const luaL_Reg methods[] = {{"size", size}, {"stride", stride}, {"dim", dim}, {"numel", numel}, {"is_contiguous", is_contiguous},
+                                     {"data_ptr", data_ptr}, {"detach", detach}, {"requires_grad_", requires_grad_}, {"free", free_}, {NULL, NULL}};
+  static const luaL_Reg meta[] = {{"__gc", gc}, {"__len", len}, {"__eq", eq}, {"__tostring", to_string}, {NULL, NULL}};
+  lampl_state *S = lampl_state_of(L);
+  luaL_newmetatable(L, "ampl.Tensor");
+  luaL_setfuncs(L, meta, 0);
+  luaL_newlib(L, methods);
+  lua_pushvalue(L, -1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &methods_key);
+  lua_pushvalue(L, -1);
+  lua_setfield(L, -4, "methods");
+  lua_pushlightuserdata(L, S);
+  lua_insert(L, -2);
+  lua_newtable(L);
+  for (int i = 0; fields[i]; i++) lua_pushinteger(L, i), lua_setfield(L, -2, fields[i]);
+  lua_pushcclosure(L, index, 3);
+  lua_setfield(L, -2, "__index");
+  lua_pushlightuserdata(L, S);
+  lua_pushcclosure(L, new_index, 1);
+  lua_setfield(L, -2, "__newindex");
+  lua_pop(L, 1);
+  lua_pushcfunction(L, is_tensor);
+  lua_setfield(L, -2, "is_tensor");
+  lua_pushcfunction(L, register_method);
+  lua_setfield(L, -2, "register_method");
+}
