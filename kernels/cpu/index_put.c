@@ -158,15 +158,6 @@ static ampl_status take_at_backward(ampl_ctx *ctx, const ampl_args *in, ampl_ten
 
 /* ------------------------------------------------------------------------------------------------ put ------------- */
 
-#define BY_SIZE(T)                                                                                                     \
-  static void put_##T(T *d, int64_t ds, const T *s, int64_t ss, int64_t n) {                                           \
-    for (int64_t i = 0; i < n; i++) d[i * ds] = s[i * ss];                                                             \
-  }
-BY_SIZE(uint8_t)
-BY_SIZE(uint16_t)
-BY_SIZE(uint32_t)
-BY_SIZE(uint64_t)
-
 /* In order, so that of several values for one place the last one stays. */
 static void put_in_order(ampl_tensor *y, const ampl_tensor *p, const parts *w, const char *values) {
   ampl_cpu_stream part[2];
@@ -178,12 +169,8 @@ static void put_in_order(ampl_tensor *y, const ampl_tensor *p, const parts *w, c
     char *d = ampl_cpu_at(y, ampl_cpu_offset(&w->dest, ((const int64_t *)p->data)[k]));
     const char *s = values + ampl_cpu_offset(&w->source, k) * size;
     for (int64_t pos = 0; pos < part[0].n; pos += n) {
-      void *to = d + ampl_cpu_offset(&part[0], pos) * size;
-      const void *from = s + ampl_cpu_offset(&part[1], pos) * size;
-      if (size == 1) put_uint8_t(to, ds, from, ss, n);
-      else if (size == 2) put_uint16_t(to, ds, from, ss, n);
-      else if (size == 4) put_uint32_t(to, ds, from, ss, n);
-      else put_uint64_t(to, ds, from, ss, n);
+      ampl_cpu_line((size_t)size, d + ampl_cpu_offset(&part[0], pos) * size, ds, s + ampl_cpu_offset(&part[1], pos) * size, ss,
+                    n);
     }
   }
 }

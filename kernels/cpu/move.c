@@ -62,6 +62,10 @@ BY_SIZE(uint64_t)
    : (size) == 4 ? name##_uint32_t(__VA_ARGS__)                                                                        \
                  : name##_uint64_t(__VA_ARGS__))
 
+void ampl_cpu_line(size_t size, void *dst, int64_t ds, const void *src, int64_t ss, int64_t n) {
+  CALL(size, line, dst, ds, src, ss, n);
+}
+
 void ampl_cpu_fill(size_t size, void *dst, int64_t n, const void *value) { CALL(size, fill, dst, n, value); }
 
 /* ------------------------------------------------------------------------------------------------ strided copy ---- */

@@ -9,6 +9,9 @@
 void ampl_cpu_move(const ampl_ctx *ctx, size_t size, int nd, const int64_t *shape, void *dst, const int64_t *dst_strides,
                    const void *src, const int64_t *src_strides);
 
+/* The same for one line of n elements, on the calling thread; steps may be negative here. */
+void ampl_cpu_line(size_t size, void *dst, int64_t dst_step, const void *src, int64_t src_step, int64_t n);
+
 /* Where an axis of a result lies in its source: position i is at map[i] * stride, or at i * stride without a map; a
  * negative map[i] is nowhere. */
 typedef struct ampl_cpu_axis {
