@@ -45,8 +45,7 @@ ampl_status ampl_cpu_gemm_int(const ampl_cpu_gemm_args *g);
 void ampl_cpu_panels_product(const ampl_cpu_matrix *K, long m, long n, long k, const float *a, long lda,
                              const float *panels, float *c, long ldc, bool acc);
 
-/* The tables of the instruction set in use. */
+/* The loops of the instruction set in use. */
 const ampl_cpu_matrix *ampl_cpu_matrix_used(void);
-const ampl_cpu_spatial *ampl_cpu_spatial_used(void);
 
 #endif

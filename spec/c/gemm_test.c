@@ -12,6 +12,18 @@ static const long small_sizes[] = {1, 1, 2, 3, 4, 5, 6, 7, 8, 13, 14, 15, 16, 17
                                    42, 47, 48, 63, 64, 65, 97, 128, 131};
 static const long long_sizes[] = {1, 3, 16, 64, 127, 128, 255, 256, 257, 300, 511, 512, 513, 514, 640};
 
+/* How far a result may be off: rounding to its dtype, and the sum's own rounding, relative to the size
+   of what was added up */
+static double tolerance (int dtype, double want, double magnitude) {
+  switch (dtype) {
+    case AMPL_F64: return 1e-14 * magnitude;
+    case AMPL_F32: return 1.5e-6 * magnitude;
+    case AMPL_BF16: return (fabs(want) + 0.001) / 200 + 1.5e-6 * magnitude;
+    case AMPL_F16: return (fabs(want) + 0.001) / 1500 + 1.5e-6 * magnitude;
+    default: return 0;
+  }
+}
+
 /* Where the elements of an operand lie */
 typedef struct matrix {
   int dtype;

@@ -112,18 +112,6 @@ static void *make (int dtype, long n) {
 
 static inline void *copy_of (const void *p, size_t bytes) { return memcpy(malloc(bytes ? bytes : 1), p, bytes); }
 
-/* How far a result may be off: rounding to its dtype, and the sum's own rounding, relative to the size
-   of what was added up */
-static double tolerance (int dtype, double want, double magnitude) {
-  switch (dtype) {
-    case AMPL_F64: return 1e-14 * magnitude;
-    case AMPL_F32: return 1.5e-6 * magnitude;
-    case AMPL_BF16: return (fabs(want) + 0.001) / 200 + 1.5e-6 * magnitude;
-    case AMPL_F16: return (fabs(want) + 0.001) / 1500 + 1.5e-6 * magnitude;
-    default: return 0;
-  }
-}
-
 /* ---------------------------------------------------------------- running */
 
 /* Runs `sweep` once for each instruction set, each in a process of its own, as the choice is made once

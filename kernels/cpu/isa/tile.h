@@ -2,7 +2,7 @@
 ** tile.h: what the matrix and convolution drivers see of the loops in this folder.
 **
 ** The drivers (gemm.c, conv*.c) are compiled once and know no instruction set; they work through the
-** two tables at the end, one pair for each ISA.  Arithmetic is in f32 throughout: f16 and bf16 are
+** tables at the end, one of each for every ISA.  Arithmetic is in f32 throughout: f16 and bf16 are
 ** what is stored.  In names of types, `16-bit` is f16 or bf16.
 */
 #ifndef AMPL_CPU_TILE_H
@@ -101,17 +101,45 @@ typedef struct ampl_cpu_matrix {
   void (*store[AMPL_CPU_TYPES])(void *dst, const float *src, long n);
 } ampl_cpu_matrix;
 
-/* Winograd F(4x4, 3x3) and depthwise loops, on pixels of c channels; see winograd.c, depthwise.c. */
-typedef struct ampl_cpu_spatial {
-  void (*wino_input)(float *dst, long ldd, const float *src, long ldy, long ldx, long c);
-  void (*wino_grad)(float *dst, long ldd, const float *src, long ldy, long ldx, long h, long w, long c);
-  void (*wino_output)(float *dst, long ldy, long ldx, const float *src, long lds, long h, long w, long c,
-                      const float *bias, bool relu);
-  void (*wino_filter)(float *dst, long ldd, const float *src, long lds, bool turned, long cols);
-  void (*wino_filter_grad)(float *dst, long ldd, const float *src, long lds, long c);
-  void (*depthwise_row)(float *dst, long ldd, long w, long c, const float *const *tap,
-                        const float *const *filter, long taps, long step, const float *bias, bool relu);
-  void (*depthwise_grad)(float *dw, const float *x, long step, const float *dy, long ldy, long w, long c);
-} ampl_cpu_spatial;
+/* A window on an image: element (y, x, c) is p[y*ldy + x*ldx + c], for y0 <= y < y1, x0 <= x < x1; the
+   rest lies outside of the image. */
+typedef struct ampl_cpu_window {
+  void *p;
+  int dtype;
+  long ldy, ldx;
+  long y0, y1, x0, x1;
+  long c;
+} ampl_cpu_window;
+
+/* The transforms of Winograd's algorithm: winograd.c says what each computes. */
+typedef struct ampl_cpu_wino {
+  void (*input)(float *dst, long ldd, const ampl_cpu_window *src);
+  void (*grad)(float *dst, long ldd, const ampl_cpu_window *src);
+  void (*output)(const ampl_cpu_window *dst, const float *src, long lds, const float *bias, bool relu);
+  void (*filter)(float *dst, long ldd, const float *src, long lds, bool turned, long cols);
+  void (*filter_grad)(float *dst, long ldd, const float *src, long lds, long cols);
+} ampl_cpu_wino;
+
+/* A row of outputs of a depthwise convolution; the steps count elements.  Pixel i of channel c is
+   bias[c] + the sum over taps t of tap[t][i*step + c] * filter[t][c]. */
+typedef struct ampl_cpu_depthwise_row {
+  void *dst;
+  int dst_dtype;
+  long dst_step, pixels, c;
+  const void *const *tap;
+  int dtype;             /* of the taps: dst_dtype, or one of the two is f32 */
+  long step;
+  const float *const *filter;
+  long taps;
+  const float *bias;
+  bool relu;
+} ampl_cpu_depthwise_row;
+
+typedef struct ampl_cpu_depthwise {
+  void (*row)(const ampl_cpu_depthwise_row *r);
+  /* dw[c] += the sum over n pixels of x * dy; equal dtypes, or one of them f32 */
+  void (*grad)(float *dw, const void *x, int x_dtype, long x_step, const void *dy, int dy_dtype, long dy_step, long n,
+               long c);
+} ampl_cpu_depthwise;
 
 #endif
