@@ -43,7 +43,7 @@ static void narrow_half (const float *src, int dtype, uint16_t *dst, int64_t ste
   }
 }
 
-/* An f64 rounds to 16 bits by way of f32, as everywhere; floats outside of int64 have no integer: INT64_MIN, as x86 */
+/* Floats outside of int64 have no integer: INT64_MIN, as x86 */
 static int64_t to_int (double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
 
 #define COPY(TD, TS, expr)                                                                                             \
@@ -127,6 +127,27 @@ static void narrow_plain (ampl_cpu_work w, const void *src, int dtype, void *dst
   }
 }
 
+/* To f32 on the way to 16 bits: what does not fit is cut off and leaves its mark in the last bit ("round to odd"), so
+ * that the rounding to 16 bits comes out as if it had seen all of v. */
+static float odd (float nearest, bool exact, bool above) {
+  uint32_t bits;
+  if (exact || !(nearest - nearest == 0)) return nearest;       /* infinities, NaN */
+  memcpy(&bits, &nearest, sizeof bits);
+  if (!(bits & 1)) bits += above == (bits >> 31 == 0) ? -1u : 1u;       /* `above`: nearest is above v */
+  memcpy(&nearest, &bits, sizeof bits);
+  return nearest;
+}
+static float odd_f64 (double v) {
+  const float f = (float)v;
+  if (f == 0 && v != 0) return v < 0 ? -0x1p-149f : 0x1p-149f;
+  return odd(f, (double)f == v, (double)f > v);
+}
+static float odd_i64 (int64_t v) {
+  const float f = (float)v;
+  if (f >= 0x1p63f) return 0x1.fffffep62f;
+  return odd(f, (int64_t)f == v, (int64_t)f > v);
+}
+
 void ampl_cpu_narrow (ampl_cpu_work w, const void *src, int dtype, void *dst, int64_t step, int64_t n) {
   if (dtype != AMPL_F16 && dtype != AMPL_BF16) {
     narrow_plain(w, src, dtype, dst, step, n);
@@ -136,7 +157,8 @@ void ampl_cpu_narrow (ampl_cpu_work w, const void *src, int dtype, void *dst, in
     float part[GATHER];
     for (int64_t i = 0; i < n; i += GATHER) {
       int64_t m = n - i < GATHER ? n - i : GATHER;
-      narrow_plain(w, (const char *)src + i * 8, AMPL_F32, part, 1, m);
+      for (int64_t j = 0; j < m; j++)
+        part[j] = w == AMPL_WORK_F64 ? odd_f64(((const double *)src)[i + j]) : odd_i64(((const int64_t *)src)[i + j]);
       narrow_half(part, dtype, (uint16_t *)dst + i * step, step, m);
     }
   }
