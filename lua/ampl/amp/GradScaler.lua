@@ -77,14 +77,14 @@ local Skip = {}                         -- what leaves the optimiser when an eva
 
 -- Copies of what an optimiser may have moved before a later evaluation overflows.
 local function snapshot(params)
-  local _ <close> = core.no_grad()
+  local _ <close> = core.enter_grad(false)
   local out = {}
   for i, p in ipairs(params) do out[i] = p:detach():clone() end
   return out
 end
 
 local function restore(params, saved)
-  local _ <close> = core.no_grad()
+  local _ <close> = core.enter_grad(false)
   for i, p in ipairs(params) do p:detach():copy_(saved[i]) end
 end
 
