@@ -5,7 +5,7 @@
 
 extern const struct { const char *name, *text; size_t size; } ampl_embedded[];
 
-static const char state_key = 0, threads_key = 0, module_key = 0;
+static const char state_key = 0, threads_key = 0, module_key = 0, searcher_key = 0;
 
 lampl_state *lampl_state_of(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key);
@@ -160,6 +160,13 @@ static int searcher(lua_State *L) {
 }
 
 static void add_searcher(lua_State *L) {
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &searcher_key) != LUA_TNIL) {
+    lua_pop(L, 1);
+    return;
+  }
+  lua_pop(L, 1);
+  lua_pushboolean(L, 1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &searcher_key);
   lua_getglobal(L, "package");
   if (!lua_istable(L, -1)) {
     lua_pop(L, 1);
@@ -207,8 +214,8 @@ int luaopen_ampl_core(lua_State *L) {
 /* The whole module: the C part goes to package.loaded, the rest is ampl/init.lua. */
 int luaopen_ampl(lua_State *L) {
   luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+  add_searcher(L);                      /* ampl.core alone brings no Lua modules: they may come from a path then */
   if (lua_getfield(L, -1, "ampl.core") == LUA_TNIL) {
-    add_searcher(L);
     luaopen_ampl_core(L);
     lua_setfield(L, -3, "ampl.core");
   }

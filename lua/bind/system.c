@@ -2,6 +2,7 @@
 #include "lampl.h"
 
 #include <string.h>
+#include <time.h>
 
 /* memory() -> {live, peak, cached, limit, tensors, storages, nodes, kinds = {...}} */
 static int memory(lua_State *L) {
@@ -118,6 +119,14 @@ static int cpu_setting(lua_State *L) {
   return 1;
 }
 
+/* clock() -> seconds of a clock that never goes back: os.clock counts all threads' work, os.time only whole seconds */
+static int monotonic_clock(lua_State *L) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  lua_pushnumber(L, (lua_Number)t.tv_sec + 1e-9 * (lua_Number)t.tv_nsec);
+  return 1;
+}
+
 static int on_warning(lua_State *L) {
   if (!lua_isnoneornil(L, 1) && !lua_isfunction(L, 1)) return lampl_error(L, AMPL_EARG, "on_warning", "a function or nil is needed, not a %s", luaL_typename(L, 1));
   lua_settop(L, 1);
@@ -130,6 +139,7 @@ void lampl_open_system(lua_State *L) {
                                        {"trim_memory", trim_memory}, {"manual_seed", manual_seed}, {"get_rng_state", get_rng_state},
                                        {"set_rng_state", set_rng_state}, {"set_num_threads", set_num_threads},
                                        {"get_num_threads", get_num_threads}, {"devices", devices}, {"is_available", is_available},
-                                       {"synchronize", synchronize}, {"cpu_setting", cpu_setting}, {"on_warning", on_warning}, {NULL, NULL}};
+                                       {"synchronize", synchronize}, {"cpu_setting", cpu_setting}, {"on_warning", on_warning},
+                                       {"clock", monotonic_clock}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

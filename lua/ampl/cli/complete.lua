@@ -1,20 +1,29 @@
 -- Completion of Lua names at the interactive prompt: globals, fields, methods.
 
-local ampl = require "ampl"
+local core = require "ampl.core"
+
+-- What every tensor has, beside its methods.
+local TENSOR_FIELDS = {"shape", "dtype", "device", "grad", "requires_grad", "ndim", "is_leaf"}
+
+local function add_keys(t, names)
+  for key in pairs(t) do                                -- __pairs lists what lazy modules have not loaded yet
+    if type(key) == "string" then names[key] = true end
+  end
+end
 
 -- Every string key that `value` answers to, into the set `names`.
-local function collect(value, names, depth)
-  if type(value) == "table" then
-    for key in next, value do
-      if type(key) == "string" then names[key] = true end
-    end
+local function collect(value, names)
+  for _ = 1, 8 do                                       -- up the chain of __index
+    if type(value) == "table" then add_keys(value, names) end
+    local mt = debug.getmetatable(value)
+    value = type(mt) == "table" and type(mt.__index) == "table" and mt.__index
+    if not value then return end
   end
-  local mt = debug.getmetatable(value)
-  if not mt or depth > 8 then return end
-  if type(mt.__names) == "function" then             -- lazy modules and tensors: what their __index would find
-    for _, name in ipairs(mt.__names(value)) do names[name] = true end
-  end
-  if type(mt.__index) == "table" then collect(mt.__index, names, depth + 1) end
+end
+
+local function collect_tensor(names)
+  add_keys(core.methods, names)
+  for _, name in ipairs(TENSOR_FIELDS) do names[name] = true end
 end
 
 local function field(value, name)
@@ -45,23 +54,24 @@ end
 ---@return string insert what all candidates go on with
 ---@return string[] candidates sorted
 return function(text)
-  local path, after, value, word
-  path, after = text:match("([%a_][%w_%.:]*)[%.:]([%w_]*)$")
+  local path, after = text:match("([%a_][%w_%.:]*)[%.:]([%w_]*)$")
+  local word, names, list = after, {}, {}
   if path then
-    value, word = resolve(path), after
-  else
-    word = text:match("[%)%]}]:([%w_]*)$")
-    if word then
-      value = ampl.zeros(1)                          -- what a call gives is most often a tensor
-    elseif not text:find("[%)%]}]%.[%w_]*$") then
-      word = text:match("[%a_][%w_]*$")
-      value = word and _G
+    local value = resolve(path)
+    if core.is_tensor(value) then
+      collect_tensor(names)
+    elseif value ~= nil then
+      collect(value, names)
     end
+  elseif text:find("[%)%]}]:[%w_]*$") then              -- what a call gives is most often a tensor
+    word = text:match("[%w_]*$")
+    collect_tensor(names)
+  elseif not text:find("[%)%]}]%.[%w_]*$") then
+    word = text:match("[%a_][%w_]*$")
+    if word then collect(_G, names) end
   end
-  local names, list = {}, {}
-  if value ~= nil and value ~= false then collect(value, names, 0) end
   for name in pairs(names) do
-    if name:sub(1, #word) == word and name:match("^[%a_][%w_]*$") and (name:sub(1, 2) ~= "__" or word ~= "") then
+    if name:sub(1, #word) == word and name:match("^[%a_][%w_]*$") and (name:sub(1, 1) ~= "_" or word ~= "") then
       list[#list + 1] = name
     end
   end
