@@ -117,7 +117,7 @@ static int select_row(lua_State *L, lampl_state *S, const lampl_handle *h, int64
 }
 
 /* Upvalues: state, methods, field numbers. */
-static int index(lua_State *L) {
+static int index_key(lua_State *L) {
   lampl_state *S = lua_touserdata(L, lua_upvalueindex(1));
   lampl_handle *h = lua_touserdata(L, 1);
   int64_t i;
@@ -272,7 +272,7 @@ void lampl_open_tensor(lua_State *L) {
   lua_insert(L, -2);
   lua_newtable(L);
   for (int i = 0; fields[i]; i++) lua_pushinteger(L, i), lua_setfield(L, -2, fields[i]);
-  lua_pushcclosure(L, index, 3);
+  lua_pushcclosure(L, index_key, 3);
   lua_setfield(L, -2, "__index");
   lua_pushlightuserdata(L, S);
   lua_pushcclosure(L, new_index, 1);
