@@ -293,6 +293,14 @@ static bool takes_list(const ampl_arg *a) {
   return a->kind == AMPL_ARG_TENSORS || a->kind == AMPL_ARG_DIMS || a->kind == AMPL_ARG_SIZES || a->kind == AMPL_ARG_PADDING;
 }
 
+/* The next operand from argument k on: tensors may stand side by side, with what the record has between them given as
+ * options: gather(x, index, {dim = 1}). */
+static int operand_from(const op_entry *e, int k) {
+  for (int i = k; i < e->narg && e->args[i].kind != AMPL_ARG_TENSORS; i++)
+    if (e->args[i].kind == AMPL_ARG_TENSOR || e->args[i].kind == AMPL_ARG_TENSOR_OPT) return i;
+  return k;
+}
+
 /* Which argument the value at position i (from 0, of n) would be; loose integers of a vararg count as one. */
 static bool read_arguments(parser *p, int n) {
   lua_State *L = p->L;
@@ -306,6 +314,7 @@ static bool read_arguments(parser *p, int n) {
   }
   for (int i = 1; i <= n; i++, k++) {
     if (k >= e->narg) return fail(p, AMPL_EARG, "%d arguments given, at most %d taken", n, e->narg);
+    if (lampl_test_handle(L, i)) k = operand_from(e, k);
     const ampl_arg *a = &e->args[k];
     if (lua_isnil(L, i)) continue;
     if (a->flags & AMPL_VARARG && lua_type(L, i) == LUA_TNUMBER) {
@@ -361,6 +370,14 @@ static void raise_parse_error(lua_State *L, parser *p, const char *name) {
   lampl_error(L, p->status, name, "%s", p->message);
 }
 
+/* Takes the results that were not made (unique's counts, unless asked for) from the top of the stack; how many stay. */
+static int drop_absent(lua_State *L, lampl_handle *const *h, int n) {
+  int kept = n;
+  for (int k = n - 1; k >= 0; k--)
+    if (!h[k]->x) lua_remove(L, k - kept), kept--;
+  return kept;
+}
+
 /* The function of an op; upvalues: state, entry. */
 static int call_op(lua_State *L) {
   lampl_state *S = lua_touserdata(L, lua_upvalueindex(1));
@@ -377,7 +394,7 @@ static int call_op(lua_State *L) {
   if (s == AMPL_OK && p.requires_grad) s = ampl_set_requires_grad(out[0], true);
   lampl_check(L, S, s);
   lampl_leave(S);
-  return e->nout;
+  return e->nout > 1 ? drop_absent(L, h, e->nout) : e->nout;
 }
 
 /* The in-place form: returns the handle that it got. */
