@@ -72,7 +72,7 @@ static ampl_status infer_bernoulli(ampl_ctx *ctx, const ampl_args *in, ampl_meta
 }
 
 AMPL_OP(bernoulli, .doc = "1 with the probability x, else 0.", .args = {TENSOR_ONLY("x")},
-        .flags = AMPL_OP_RANDOM | AMPL_OP_INPLACE, .infer = infer_bernoulli, .backward = back_zeros);
+        .flags = AMPL_OP_RANDOM, .infer = infer_bernoulli, .backward = back_zeros);
 
 /* ------------------------------------------------------------------------------------------------ dropout --------- */
 
