@@ -41,7 +41,9 @@ static ampl_status fix_dim(ampl_ctx *ctx, const ampl_arg *a, int64_t d, int rank
 /* Copies the parameters, with dimensions counted from the front. */
 static ampl_status take_params(call *c, const ampl_value *p) {
   int lists = 0;
-  const int rank = c->nt && c->t[0] ? c->t[0]->ndim : 0;
+  int rank = c->nt && c->t[0] ? c->t[0]->ndim : 0;
+  for (int i = 1; c->info->ntensor == 0 && i < c->nt; i++)      /* of a list, the highest: cat takes empty vectors along */
+    if (c->t[i] && c->t[i]->ndim > rank) rank = c->t[i]->ndim;
   for (int i = 0; i < c->info->nparam; i++) {
     const ampl_arg *a = &c->op->args[c->info->param_arg[i]];
     c->p[i] = p ? p[i] : a->def;

@@ -1,14 +1,14 @@
 /* im2col.c: images cut into patches, one column each (im2col, in Lua F.unfold), and patches added up to images (fold). */
 #include "op.h"
 
-enum { DILATION = 1, PADDING, STRIDE, WINDOW_PARAMS };  /* parameters behind kernel_size */
+enum { DILATION = 1, PADDING, STRIDE, WINDOW_PARAMS };  /* parameters, behind kernel_size */
 
 #define WINDOW SIZES_REQ("kernel_size"), SIZES("dilation"), SIZES("padding"), SIZES("stride")
 
 /* How many windows there are along each side of an image; p: kernel_size, dilation, padding, stride. */
 static ampl_status windows(ampl_ctx *ctx, const ampl_value *p, const int64_t *image, int64_t *n) {
   static const char *const names[] = {"kernel_size", "dilation", "padding", "stride"};
-  for (int k = 0; k < WINDOW_PARAMS + 1; k++) AMPL_TRY(ampl_check_nth(ctx, names[k], p[k].l, 2));
+  for (int k = 0; k < WINDOW_PARAMS; k++) AMPL_TRY(ampl_check_nth(ctx, names[k], p[k].l, 2));
   for (int d = 0; d < 2; d++) {
     int64_t kernel = ampl_nth(p[0].l, d, 1), dilation = ampl_nth(p[DILATION].l, d, 1);
     int64_t padding = ampl_nth(p[PADDING].l, d, 0), stride = ampl_nth(p[STRIDE].l, d, 1);

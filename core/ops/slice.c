@@ -5,9 +5,11 @@
 #include "view.h"
 
 typedef ampl_status geometry_fn(ampl_ctx *ctx, const ampl_value *p, ampl_meta *m);
+static geometry_fn unfold_geometry;
 
 static ampl_status infer_by(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out, geometry_fn *geometry) {
-  if (in->t[0]->ndim == 0) return ampl_error(ctx, AMPL_ESHAPE, "a tensor of rank 0 has no parts");
+  if (in->t[0]->ndim == 0 && geometry != unfold_geometry)
+    return ampl_error(ctx, AMPL_ESHAPE, "a tensor of rank 0 has no dimension to take a part of");
   view_of(out, in->t[0]);
   return geometry(ctx, in->p, out);
 }
@@ -99,16 +101,18 @@ AMPL_OP(slice,
 /* ------------------------------------------------------------------------------------------------ unfold ---------- */
 
 static ampl_status unfold_geometry(ampl_ctx *ctx, const ampl_value *p, ampl_meta *m) {
-  int64_t d = p[0].i, size = p[1].i, step = p[2].i, stride = m->strides[d];
-  if (size < 0 || size > m->shape[d])
-    return ampl_error(ctx, AMPL_EVALUE, "windows of %lld in a dimension of size %lld", (long long)size,
-                      (long long)m->shape[d]);
+  int64_t d = p[0].i, size = p[1].i, step = p[2].i;
+  int64_t n = m->ndim == 0 ? 1 : m->shape[d], stride = m->ndim == 0 ? 1 : m->strides[d];
+  if (size < 0 || size > n)
+    return ampl_error(ctx, AMPL_EVALUE, "windows of %lld in a dimension of size %lld", (long long)size, (long long)n);
   if (step < 1) return ampl_error(ctx, AMPL_EVALUE, "step %lld; steps are 1 or more", (long long)step);
   if (m->ndim == AMPL_RANK_MAX)
     return ampl_error(ctx, AMPL_ESHAPE, "the windows need a dimension, and %s has all that a tensor can have",
                       ampl_meta_text(ctx, m));
-  m->shape[d] = (m->shape[d] - size) / step + 1;
-  if (m->shape[d] > 1) m->strides[d] = stride * step;
+  if (m->ndim > 0) {                            /* a tensor of rank 0 is its own only window */
+    m->shape[d] = (n - size) / step + 1;
+    if (m->shape[d] > 1) m->strides[d] = stride * step;
+  }
   view_insert(m, m->ndim, size, stride);
   return AMPL_OK;
 }

@@ -157,7 +157,7 @@ static ampl_status squeeze_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *
   (void)ctx;
   view_of(out, x);
   for (int d = x->ndim - 1; d >= 0; d--) {
-    bool drop = dims.n == 0;
+    bool drop = !dims.v;                        /* none given; an empty list names none */
     for (int k = 0; k < dims.n; k++) drop |= dims.v[k] == d;
     if (drop && x->shape[d] == 1) view_drop(out, d);
   }
