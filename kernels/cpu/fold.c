@@ -137,6 +137,46 @@ void ampl_cpu_fold_cols (ampl_cpu_fold fold, ampl_cpu_work w, double p, const vo
   }
 }
 
+/* ------------------------------------------------------------------------------------------------ two tensors ----- */
+
+static void f64_dot (const double *x, int64_t xstep, const double *z, int64_t zstep, int64_t n, double center,
+                     ampl_cpu_part *part) {
+  double a = 0, b = 0;
+  for (int64_t i = 0; i < n; i++) {
+    a += x[i * xstep];
+    b += x[i * xstep] * (z[i * zstep] - center);
+  }
+  part->a.f = a;
+  part->b.f = b;
+}
+
+void ampl_cpu_fold_dot_row (ampl_cpu_work w, const void *x, const void *z, int64_t n, double center,
+                            ampl_cpu_part *part) {
+  if (w == AMPL_WORK_F64) {
+    f64_dot(x, 1, z, 1, n, center, part);
+    return;
+  }
+  float c = (float)center;
+  folds()->dot_row(x, z, n, c, &part->a.f, &part->b.f);
+  part->b.f += part->a.f * ((double)c - center);        /* what rounding did to the centre */
+}
+
+void ampl_cpu_fold_dot_cols (ampl_cpu_work w, const void *x, int64_t ldx, const void *z, int64_t ldz, int64_t rows,
+                             int64_t m, const double *center, ampl_cpu_part *part) {
+  float a[AMPL_FOLD_COLS], b[AMPL_FOLD_COLS], c[AMPL_FOLD_COLS];
+  if (w == AMPL_WORK_F64) {
+    for (int64_t j = 0; j < m; j++)
+      f64_dot((const double *)x + j, ldx, (const double *)z + j, ldz, rows, center[j], &part[j]);
+    return;
+  }
+  for (int64_t j = 0; j < m; j++) c[j] = (float)center[j];
+  folds()->dot_cols(x, ldx, z, ldz, rows, m, c, a, b);
+  for (int64_t j = 0; j < m; j++) {
+    part[j].a.f = a[j];
+    part[j].b.f = b[j] + (double)a[j] * ((double)c[j] - center[j]);
+  }
+}
+
 /* ------------------------------------------------------------------------------------------------ parts ----------- */
 
 ampl_cpu_part ampl_cpu_fold_none (ampl_cpu_fold fold, ampl_cpu_work w) {
@@ -180,6 +220,9 @@ void ampl_cpu_fold_merge (ampl_cpu_fold fold, ampl_cpu_work w, ampl_cpu_part *in
       break;
     case AMPL_FOLD_LOG_SUM_EXP:
       for (int64_t j = 0; j < m; j++) merge_log_sum_exp(&into[j], &from[j]);
+      break;
+    case AMPL_FOLD_DOT:
+      for (int64_t j = 0; j < m; j++) into[j].a.f += from[j].a.f, into[j].b.f += from[j].b.f;
       break;
     default: break;
   }

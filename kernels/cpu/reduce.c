@@ -15,6 +15,7 @@ enum { FEW_TILES = 32, CHUNK_ROWS = 512 };
 typedef struct plan {
   const ampl_cpu_reduction *r;
   ampl_cpu_stream kept, gone, out;      /* of x: dimensions that stay, that are reduced; of y */
+  ampl_cpu_stream zkept, zgone;         /* of z */
   int64_t outputs, n;                   /* results, and values in each */
   int64_t inner, outer, tiles;          /* by columns: outputs = outer * inner, inner in `tiles` tiles */
   int64_t chunk, chunks;                /* of the n values of an output */
@@ -31,41 +32,30 @@ uint32_t ampl_cpu_dims_mask (ampl_ints dims, int ndim) {
   return dims.n > 0 ? mask : (1u << ndim) - 1;
 }
 
-/* Whether results go through rows: the shortest stride is that of a reduced dimension */
-static bool by_rows (const ampl_cpu_reduction *r) {
-  int64_t least = INT64_MAX;
-  bool rows = true;
-  for (int d = 0; d < r->x->ndim; d++) {
-    if (r->x->shape[d] == 1 || r->x->strides[d] == 0 || r->x->strides[d] > least) continue;
-    least = r->x->strides[d];
-    rows = r->dims >> d & 1;
-  }
-  return rows;
-}
-
 static void index_spaces (plan *p) {
-  const ampl_tensor *x = p->r->x, *y = p->r->y;
-  int64_t kept_shape[AMPL_RANK_MAX], gone_shape[AMPL_RANK_MAX];
-  int64_t kept[AMPL_RANK_MAX], gone[AMPL_RANK_MAX], out[AMPL_RANK_MAX];
+  const ampl_tensor *x = p->r->x, *y = p->r->y, *z = p->r->z ? p->r->z : x;
+  int64_t kept_shape[AMPL_RANK_MAX], gone_shape[AMPL_RANK_MAX], kept[3][AMPL_RANK_MAX], gone[2][AMPL_RANK_MAX];
   int nk = 0, ng = 0;
   for (int d = 0; d < x->ndim; d++) {
     if (p->r->dims >> d & 1) {
       gone_shape[ng] = x->shape[d];
-      gone[ng++] = x->strides[d];
+      gone[0][ng] = x->strides[d];
+      gone[1][ng++] = z->strides[d];
     } else {
       kept_shape[nk] = x->shape[d];
-      kept[nk] = x->strides[d];
-      out[nk] = y ? y->strides[y->ndim == x->ndim ? d : nk] : 0;
+      kept[0][nk] = x->strides[d];
+      kept[1][nk] = z->strides[d];
+      kept[2][nk] = y ? y->strides[y->ndim == x->ndim ? d : nk] : 0;
       nk++;
     }
   }
-  ampl_cpu_stream both[2] = {{.data = x->data, .dtype = x->dtype},
-                             {.data = y ? y->data : NULL, .dtype = y ? y->dtype : AMPL_F32}};
-  p->gone = both[0];
-  ampl_cpu_streams_from(1, (const int64_t *const[]){gone}, ng, gone_shape, true, &p->gone);
-  ampl_cpu_streams_from(y ? 2 : 1, (const int64_t *const[]){kept, out}, nk, kept_shape, y != NULL, both);
-  p->kept = both[0];
-  p->out = both[1];
+  ampl_cpu_stream a[3] = {{.data = x->data, .dtype = x->dtype}, {.data = z->data, .dtype = z->dtype},
+                          {.data = y ? y->data : NULL, .dtype = y ? y->dtype : AMPL_F32}};
+  ampl_cpu_stream b[2] = {a[0], a[1]};
+  ampl_cpu_streams_from(2, (const int64_t *const[]){gone[0], gone[1]}, ng, gone_shape, true, b);
+  ampl_cpu_streams_from(y ? 3 : 2, (const int64_t *const[]){kept[0], kept[1], kept[2]}, nk, kept_shape, y != NULL, a);
+  p->kept = a[0], p->zkept = a[1], p->out = a[2];
+  p->gone = b[0], p->zgone = b[1];
   p->outputs = p->kept.n;
   p->n = p->gone.n;
 }
@@ -99,30 +89,37 @@ static void gather_chunks (const plan *p) {
 
 /* ------------------------------------------------------------------------------------------------ by rows --------- */
 
-static void row_part (const plan *p, int64_t output, int64_t from, int64_t to, void *buf, ampl_cpu_part *part) {
+static void row_part (const plan *p, int64_t output, int64_t from, int64_t to, void *buf, void *zbuf,
+                      ampl_cpu_part *part) {
   const ampl_cpu_reduction *r = p->r;
-  int64_t first = ampl_cpu_offset(&p->kept, output);
+  int64_t first = ampl_cpu_offset(&p->kept, output), zfirst = r->z ? ampl_cpu_offset(&p->zkept, output) : 0;
   for (int64_t pos = from; pos < to; pos += AMPL_FOLD_BLOCK) {
     int64_t len = at_most(AMPL_FOLD_BLOCK, to - pos);
     const void *x = ampl_cpu_load(&p->gone, r->work, first, pos, len, buf);
     ampl_cpu_part one;
-    ampl_cpu_fold_row(r->fold, r->work, r->p, x, len, &one);
+    if (r->z) {
+      const void *z = ampl_cpu_load(&p->zgone, r->work, zfirst, pos, len, zbuf);
+      ampl_cpu_fold_dot_row(r->work, x, z, len, r->center[output], &one);
+    } else {
+      ampl_cpu_fold_row(r->fold, r->work, r->p, x, len, &one);
+    }
     ampl_cpu_fold_merge(r->fold, r->work, part, pos - from, &one, len, 1);
   }
 }
 
 static void row_job (void *ud, int64_t job, int thread) {
   const plan *p = ud;
-  double buf[AMPL_FOLD_BLOCK];
+  double buf[AMPL_FOLD_BLOCK], zbuf[AMPL_FOLD_BLOCK];
   (void)thread;
   if (p->chunks > 1) {
     int64_t output = job / p->chunks, c = job % p->chunks;
-    row_part(p, output, c * p->chunk, at_most((c + 1) * p->chunk, p->n), buf, p->parts + c * p->outputs + output);
+    row_part(p, output, c * p->chunk, at_most((c + 1) * p->chunk, p->n), buf, zbuf,
+             p->parts + c * p->outputs + output);
     return;
   }
   ampl_cpu_part parts[GROUP_MAX];
   int64_t first = job * p->group, m = at_most(p->group, p->outputs - first);
-  for (int64_t j = 0; j < m; j++) row_part(p, first + j, 0, p->n, buf, &parts[j]);
+  for (int64_t j = 0; j < m; j++) row_part(p, first + j, 0, p->n, buf, zbuf, &parts[j]);
   deliver(p, parts, first, m);
 }
 
@@ -142,39 +139,45 @@ static void plan_rows (plan *p) {
 /* ------------------------------------------------------------------------------------------------ by columns ------ */
 
 /* `rows` rows of m columns, the first one at `first` + row `from`; in place where they can be */
-static const void *col_block (const plan *p, int64_t first, int64_t from, int64_t rows, int64_t m, void *buf,
-                              int64_t *ld) {
-  const ampl_cpu_stream *x = &p->kept;
-  ampl_cpu_work w = p->r->work;
+static const void *col_block (const ampl_cpu_stream *x, const ampl_cpu_stream *gone, ampl_cpu_work w, int64_t first,
+                              int64_t from, int64_t rows, int64_t m, void *buf, int64_t *ld) {
   int64_t step = x->stride[x->nd - 1], size = (int64_t)ampl_dtype_size((ampl_dtype)x->dtype);
-  if (p->gone.nd == 1 && step == 1 && ampl_cpu_work_of(x->dtype) == w && size == (int64_t)ampl_cpu_work_size(w)) {
-    *ld = p->gone.stride[0];
+  if (gone->nd == 1 && step == 1 && ampl_cpu_work_of(x->dtype) == w && size == (int64_t)ampl_cpu_work_size(w)) {
+    *ld = gone->stride[0];
     return x->data + (first + from * *ld) * size;
   }
   *ld = m;
   for (int64_t i = 0; i < rows; i++) {
-    const char *row = x->data + (first + ampl_cpu_offset(&p->gone, from + i)) * size;
+    const char *row = x->data + (first + ampl_cpu_offset(gone, from + i)) * size;
     ampl_cpu_widen(w, (char *)buf + i * m * (int64_t)ampl_cpu_work_size(w), x->dtype, row, step, m);
   }
   return buf;
 }
 
-static void col_parts (const plan *p, int64_t first, int64_t m, int64_t from, int64_t to, void *buf,
+enum { SPACE = AMPL_FOLD_ROWS * AMPL_FOLD_COLS };
+
+static void col_parts (const plan *p, int64_t output, int64_t m, int64_t from, int64_t to, double (*buf)[SPACE],
                        ampl_cpu_part *parts) {
   const ampl_cpu_reduction *r = p->r;
   ampl_cpu_part some[AMPL_FOLD_COLS];
+  int64_t first = ampl_cpu_offset(&p->kept, output), zfirst = r->z ? ampl_cpu_offset(&p->zkept, output) : 0, ld, ldz;
   for (int64_t pos = from; pos < to; pos += AMPL_FOLD_ROWS) {
-    int64_t rows = at_most(AMPL_FOLD_ROWS, to - pos), ld;
-    const void *x = col_block(p, first, pos, rows, m, buf, &ld);
+    int64_t rows = at_most(AMPL_FOLD_ROWS, to - pos);
+    const void *x = col_block(&p->kept, &p->gone, r->work, first, pos, rows, m, buf[0], &ld);
     ampl_cpu_part *into = pos == from ? parts : some;
-    ampl_cpu_fold_cols(r->fold, r->work, r->p, x, ld, rows, m, into);
+    if (r->z) {
+      const void *z = col_block(&p->zkept, &p->zgone, r->work, zfirst, pos, rows, m, buf[1], &ldz);
+      ampl_cpu_fold_dot_cols(r->work, x, ld, z, ldz, rows, m, r->center + output, into);
+    } else {
+      ampl_cpu_fold_cols(r->fold, r->work, r->p, x, ld, rows, m, into);
+    }
     if (into == some) ampl_cpu_fold_merge(r->fold, r->work, parts, pos - from, some, rows, m);
   }
 }
 
 static void col_job (void *ud, int64_t job, int thread) {
   const plan *p = ud;
-  double buf[AMPL_FOLD_ROWS * AMPL_FOLD_COLS];
+  double buf[2][SPACE];
   ampl_cpu_part parts[AMPL_FOLD_COLS];
   (void)thread;
   int64_t c = job % p->chunks, tile = job / p->chunks * p->group;
@@ -182,8 +185,7 @@ static void col_job (void *ud, int64_t job, int thread) {
   for (int64_t end = at_most(tile + p->group, p->outer * p->tiles); tile < end; tile++) {
     int64_t outer = tile / p->tiles, column = tile % p->tiles * AMPL_FOLD_COLS;
     int64_t m = at_most(AMPL_FOLD_COLS, p->inner - column), output = outer * p->inner + column;
-    int64_t first = ampl_cpu_offset(&p->kept, output);
-    col_parts(p, first, m, from, to, buf, p->chunks > 1 ? p->parts + c * p->outputs + output : parts);
+    col_parts(p, output, m, from, to, buf, p->chunks > 1 ? p->parts + c * p->outputs + output : parts);
     if (p->chunks == 1) deliver(p, parts, output, m);
   }
 }
@@ -222,7 +224,7 @@ ampl_status ampl_cpu_reduce (ampl_ctx *ctx, const ampl_cpu_reduction *r) {
     deliver_none(&p);
     return AMPL_OK;
   }
-  bool rows = by_rows(r);
+  bool rows = ampl_cpu_runs_along(r->x, r->dims);
   if (rows) plan_rows(&p);
   else plan_cols(&p);
   size_t bytes = (size_t)(p.chunks * p.outputs) * sizeof *p.parts;

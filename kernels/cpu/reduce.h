@@ -18,6 +18,10 @@ typedef struct ampl_cpu_part { ampl_cpu_cell a, b; } ampl_cpu_part;
 void ampl_cpu_fold_row (ampl_cpu_fold fold, ampl_cpu_work w, double p, const void *x, int64_t n, ampl_cpu_part *part);
 void ampl_cpu_fold_cols (ampl_cpu_fold fold, ampl_cpu_work w, double p, const void *x, int64_t ld, int64_t rows,
                          int64_t m, ampl_cpu_part *part);
+/* The same for AMPL_FOLD_DOT. */
+void ampl_cpu_fold_dot_row (ampl_cpu_work w, const void *x, const void *z, int64_t n, double center, ampl_cpu_part *part);
+void ampl_cpu_fold_dot_cols (ampl_cpu_work w, const void *x, int64_t ldx, const void *z, int64_t ldz, int64_t rows,
+                             int64_t m, const double *center, ampl_cpu_part *part);
 /* The part of no value. */
 ampl_cpu_part ampl_cpu_fold_none (ampl_cpu_fold fold, ampl_cpu_work w);
 /* into[j], of n values, gets from[j], of more values, added. */
@@ -38,6 +42,9 @@ typedef struct ampl_cpu_reduction {
   ampl_tensor       *y;         /* x without those dimensions, or with size 1 there; NULL: `finish` keeps the results */
   ampl_cpu_finish_fn finish;
   void              *ud;
+  /* AMPL_FOLD_DOT (without y): the second tensor, of x's shape, and the centre of each output */
+  const ampl_tensor *z;
+  const double      *center;
 } ampl_cpu_reduction;
 
 /* ENOMEM, or OK.  Without y the outputs are numbered in row-major order of the dimensions that are kept. */

@@ -244,6 +244,17 @@ bool ampl_cpu_lines (int count, const ampl_tensor *const *t, int64_t dim, ampl_c
   return x[0].shape[x[0].nd - 1] >= 4 && step && along[0].n > 1 && along[0].stride[0] > step;
 }
 
+bool ampl_cpu_runs_along (const ampl_tensor *x, uint32_t dims) {
+  int64_t least = INT64_MAX;
+  bool along = true;
+  for (int d = 0; d < x->ndim; d++) {
+    if (x->shape[d] == 1 || x->strides[d] == 0 || x->strides[d] > least) continue;
+    least = x->strides[d];
+    along = dims >> d & 1;
+  }
+  return along;
+}
+
 /* ------------------------------------------------------------------------------------------------ blocks ---------- */
 
 /* Where element pos is, and its place in every dimension */

@@ -48,6 +48,9 @@ int64_t ampl_cpu_offset (const ampl_cpu_stream *s, int64_t pos);
  * be taken through the dimension together; x[0]'s last dimension counts such neighbours. */
 bool ampl_cpu_lines (int count, const ampl_tensor *const *t, int64_t dim, ampl_cpu_stream *x, ampl_cpu_stream *along);
 
+/* Whether memory runs along one of the dimensions in `dims` (bit d: dimension d): theirs is the shortest stride. */
+bool ampl_cpu_runs_along (const ampl_tensor *x, uint32_t dims);
+
 /* `rows` rows of m values each, the first at element `pos` of s and `first`, the others `step` elements apart: a pointer
  * and the distance of its rows; into the tensor, or `buf`, as ampl_cpu_load does it. */
 const void *ampl_cpu_load_rows (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t step, int64_t pos,

@@ -176,6 +176,39 @@ static void cols_log_sum_exp(const float *x, int64_t ld, int64_t rows, int64_t m
   }
 }
 
+/* ------------------------------------------------------------------------------------------------ two tensors ----- */
+
+static void dot_row(const float *x, const float *z, int64_t n, float center, double *a, double *b) {
+  const V c = vset(center);
+  V s0 = vzero(), s1 = s0, d0 = s0, d1 = s0;
+  int64_t i = 0;
+  for (; i + 2 * VW <= n; i += 2 * VW) {
+    const V u = vld(x + i), v = vld(x + i + VW);
+    s0 = vadd(s0, u), s1 = vadd(s1, v);
+    d0 = vfma(u, vsub(vld(z + i), c), d0), d1 = vfma(v, vsub(vld(z + i + VW), c), d1);
+  }
+  for (; i < n; i += VW) {
+    const V u = ldcol(x + i, n - i);
+    s0 = vadd(s0, u), d0 = vfma(u, vsub(ldcol(z + i, n - i), c), d0);
+  }
+  *a = vsum(vadd(s0, s1));
+  *b = vsum(vadd(d0, d1));
+}
+
+static void dot_cols(const float *x, int64_t ldx, const float *z, int64_t ldz, int64_t rows, int64_t m,
+                     const float *center, float *a, float *b) {
+  for (int64_t j = 0, n = m; j < m; j += VW, n -= VW) {
+    const V c = ldcol(center + j, n);
+    V s = vzero(), d = s;
+    for (int64_t r = 0; r < rows; r++) {
+      const V u = ldcol(x + r * ldx + j, n);
+      s = vadd(s, u), d = vfma(u, vsub(ldcol(z + r * ldz + j, n), c), d);
+    }
+    stcol(a + j, s, n);
+    stcol(b + j, d, n);
+  }
+}
+
 /* ------------------------------------------------------------------------------------------------ positions ------- */
 
 INLINE M beats(const bool least, V v, V best) {
@@ -243,6 +276,8 @@ const ampl_cpu_folds ISA(ampl_cpu_folds) = {
     BOTH(AMPL_FOLD_MIN_ABS, min_abs),
     BOTH(AMPL_FOLD_MOMENTS, moments),
     BOTH(AMPL_FOLD_LOG_SUM_EXP, log_sum_exp),
+    .dot_row = dot_row,
+    .dot_cols = dot_cols,
     .best_row = {max_row, min_row},
     .best_cols = {max_cols, min_cols},
 };

@@ -18,6 +18,7 @@ typedef enum ampl_cpu_fold {
   AMPL_FOLD_MOMENTS,            /* a: the mean, b: the sum of (x - mean)^2 */
   AMPL_FOLD_LOG_SUM_EXP,        /* a: the largest value, b: the sum of exp(x - a), or of exp(x) where a is infinite */
   AMPL_FOLD_SUM_POW,            /* |x|^p; not in the tables below */
+  AMPL_FOLD_DOT,                /* of two tensors: a: the sum of x, b: the sum of x * (z - center); by dot_row, dot_cols */
   AMPL_FOLD_COUNT
 } ampl_cpu_fold;
 
@@ -37,6 +38,9 @@ typedef void (*ampl_cpu_best_cols_fn)(const float *row, int64_t m, int32_t r, fl
 typedef struct ampl_cpu_folds {
   ampl_cpu_fold_row_fn  row[AMPL_FOLD_COUNT];
   ampl_cpu_fold_cols_fn cols[AMPL_FOLD_COUNT];
+  void (*dot_row)(const float *x, const float *z, int64_t n, float center, double *a, double *b);
+  void (*dot_cols)(const float *x, int64_t ldx, const float *z, int64_t ldz, int64_t rows, int64_t m,
+                   const float *center, float *a, float *b);
   ampl_cpu_best_row_fn  best_row[2];    /* [0]: largest, [1]: smallest */
   ampl_cpu_best_cols_fn best_cols[2];
 } ampl_cpu_folds;
