@@ -39,7 +39,7 @@ void        ampl_obj_put(ampl_ctx *ctx, void *p, size_t bytes);
 void        ampl_mem_fail_at(ampl_ctx *ctx, long n, bool forever);
 
 #define AMPL_OBJ_CLASSES 24             /* objects of up to 24 * 64 bytes have a free list */
-#define AMPL_BINS        256            /* size classes of blocks */
+#define AMPL_BINS        424            /* size classes of blocks up to 2^60 bytes */
 
 struct ampl_pool {
   struct { void **block; int n, cap; } bin[AMPL_BINS];

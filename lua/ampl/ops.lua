@@ -150,3 +150,8 @@ register("interpolate", function(...)
     scale_2 = scale[3] or 0,
   })
 end)
+
+---x itself when it is row-major in memory, else a copy that is.
+core.register_method("contiguous", function(x)
+  return x:is_contiguous() and x or core.internal.contiguous(x)
+end)
