@@ -62,7 +62,8 @@ static ampl_status run (ampl_ctx *ctx, const ampl_args *in, ampl_tensor *y, ampl
                         ampl_cpu_work w, ampl_cpu_finish_fn finish) {
   const ampl_tensor *x = in->t[0];
   job k = {w, ampl_cpu_work_of(y->dtype), p};
-  const ampl_cpu_reduction r = {fold, w, p, x, ampl_cpu_dims_mask(dims, x->ndim), y, finish, &k};
+  const ampl_cpu_reduction r = {.fold = fold, .work = w, .p = p, .x = x, .dims = ampl_cpu_dims_mask(dims, x->ndim),
+                                .y = y, .finish = finish, .ud = &k};
   return ampl_cpu_reduce(ctx, &r);
 }
 
