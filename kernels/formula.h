@@ -6,6 +6,7 @@
 #define INV_SQRT_2PI 0.39894228040143267794     /* 1 / sqrt(2 pi) */
 #define GELU_K       0.79788456080286535588     /* sqrt(2 / pi) */
 #define GELU_C       0.044715
+#define SIXTH        0x1.555556p-3             /* 1/6 in f32, in PyTorch's f64, too */
 #define SELU_ALPHA   1.6732632423543772848170429916717
 #define SELU_SCALE   1.0507009873554804934193349852946
 

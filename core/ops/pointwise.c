@@ -29,6 +29,7 @@ typedef ampl_tensor *value;
 #define COSH(a) ONE_OP(cosh, a)
 #define TANH(a) ONE_OP(tanh, a)
 #define ERF(a) ONE_OP(erf, a)
+#define ERFINV(a) ONE_OP(erfinv, a)
 #define SIGMOID(a) ONE_OP(sigmoid, a)
 #define SOFTPLUS(a) ONE_OP(softplus, a)
 #define EQ(a, b) TWO_OP(eq, a, b)
@@ -79,6 +80,12 @@ static ampl_status unary_backward(ampl_grad *g, const ampl_op *fused, unary_form
   return e->status;
 }
 
+/* Whether the gradient of operand i is a sum of 16-bit numbers: these are worked out in f32 then. */
+static bool to_be_summed(const ampl_grad *g, int i) {
+  const ampl_tensor *dy = g->dy[0];
+  return (dy->dtype == AMPL_F16 || dy->dtype == AMPL_BF16) && ampl_meta_numel(&g->xm[i]) < dy->numel;
+}
+
 /* The fused op takes dy, the operands, y where its record has room for it, which operand's gradient is wanted, and the
  * parameters. */
 static ampl_status binary_backward(ampl_grad *g, const ampl_op *fused, binary_formula formula) {
@@ -94,6 +101,7 @@ static ampl_status binary_backward(ampl_grad *g, const ampl_op *fused, binary_fo
   for (int i = 0; i < g->nx; i++) {
     if (!g->need[i]) continue;
     p[0] = V_I(i);
+    t[0] = to_be_summed(g, i) ? EV(e, to, T(g->dy[0]), P(V_I(AMPL_F32))) : g->dy[0];
     ampl_grad_set(g, i, again ? formula(e, g->p, i, t[0], a, b, c, y)
                               : ampl_eval_op(e, fused, t, operands(fused), p, 1 + n));
   }
