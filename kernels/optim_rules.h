@@ -70,7 +70,7 @@ static inline ampl_rule ampl_rule_adam(const ampl_value *p, double inv_scale, do
   c[ADAM_BETA2] = p[5].f;
   c[ADAM_BETA2C] = 1 - p[5].f;
   c[ADAM_STEP] = -p[1].f / (1 - pow(p[4].f, t));
-  c[ADAM_ROOT] = 1 / sqrt(1 - pow(p[5].f, t));
+  c[ADAM_ROOT] = sqrt(1 - pow(p[5].f, t));
   c[ADAM_EPS] = p[6].f;
   c[ADAM_KEEP] = ampl_rule_keep(p, p[8].i);
   return p[7].i ? AMPL_RULE_adam_amsgrad : AMPL_RULE_adam;
@@ -207,7 +207,7 @@ AMPL_RULE_FN AMPL_RULE_REAL rule_gradient(const AMPL_RULE_REAL *x, const AMPL_RU
 /* Running means of the gradient in x[2], of its square in x[3]; b: 1 - beta1, beta2, 1 - beta2. */
 AMPL_RULE_FN void rule_moments(AMPL_RULE_REAL *x, AMPL_RULE_REAL g, const AMPL_RULE_REAL *b) {
   x[2] = R_FMA(b[0], g - x[2], x[2]);
-  x[3] = R_FMA(b[1], x[3], b[2] * g * g);
+  x[3] = b[1] * x[3] + b[2] * g * g;
 }
 
 RULE(sgd) { x[0] = R_FMA(c[SGD_LR], rule_gradient(x, c), x[0]); }
@@ -225,15 +225,15 @@ RULE(sgd_nesterov) {
 
 RULE(adam) {
   rule_moments(x, rule_gradient(x, c), c + ADAM_BETA1C);
-  AMPL_RULE_REAL d = R_FMA(R_SQRT(x[3]), c[ADAM_ROOT], c[ADAM_EPS]);
-  x[0] = R_FMA(c[ADAM_STEP], x[2] / d, x[0] * c[ADAM_KEEP]);
+  AMPL_RULE_REAL d = R_SQRT(x[3]) / c[ADAM_ROOT] + c[ADAM_EPS];
+  x[0] = x[0] * c[ADAM_KEEP] + c[ADAM_STEP] * x[2] / d;
 }
 
 RULE(adam_amsgrad) {
   rule_moments(x, rule_gradient(x, c), c + ADAM_BETA1C);
   x[4] = R_MAX(x[4], x[3]);
-  AMPL_RULE_REAL d = R_FMA(R_SQRT(x[4]), c[ADAM_ROOT], c[ADAM_EPS]);
-  x[0] = R_FMA(c[ADAM_STEP], x[2] / d, x[0] * c[ADAM_KEEP]);
+  AMPL_RULE_REAL d = R_SQRT(x[4]) / c[ADAM_ROOT] + c[ADAM_EPS];
+  x[0] = x[0] * c[ADAM_KEEP] + c[ADAM_STEP] * x[2] / d;
 }
 
 RULE(adamax) {

@@ -23,6 +23,9 @@ local kinds = {
   string   = {"a string", function(v) return type(v) == "string" and v or nil end},
   table    = {"a table", function(v) return type(v) == "table" and v or nil end},
   ["function"] = {"a function", function(v) return type(v) == "function" and v or nil end},
+  scalar   = {"a number or a name", function(v)
+    return (type(v) == "number" or type(v) == "string") and v or nil
+  end},
   tensor   = {"a tensor", function(v) return type(v) == "userdata" and v or nil end},
   size     = {"an integer or a list of integers", function(v)
     if type(v) ~= "table" then return whole(v) end

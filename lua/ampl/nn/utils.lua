@@ -67,7 +67,7 @@ local function finite(v)
 end
 
 local norm_signature = args.signature("get_total_norm", {
-  {"norm_type", "any", 2.0}, {"error_if_nonfinite", "boolean", false},
+  {"norm_type", "scalar", 2.0}, {"error_if_nonfinite", "boolean", false},
 })
 
 ---The norm of all tensors as if they were one vector, summed in f32 or wider: a 0-d tensor, f32 (f64 for f64 tensors).
@@ -97,7 +97,7 @@ local function culprit(params)
 end
 
 local clip_signature = args.signature("clip_grad_norm_", {
-  {"max_norm", "number"}, {"norm_type", "any", 2.0}, {"error_if_nonfinite", "boolean", false},
+  {"max_norm", "number"}, {"norm_type", "scalar", 2.0}, {"error_if_nonfinite", "boolean", false},
 })
 
 ---Scales all gradients so that their norm is at most max_norm.  A norm that is not finite leaves them as they are.
