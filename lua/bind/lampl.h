@@ -10,9 +10,8 @@
 #include <lauxlib.h>
 #include <lua.h>
 
-/* Opens the module `ampl`; its C part alone is `ampl.core`. */
-AMPL_API int luaopen_ampl(lua_State *L);
-AMPL_API int luaopen_ampl_core(lua_State *L);
+/* In the registry: the context that a host has given (ampl_lua_set_ctx). */
+#define LAMPL_GIVEN_CTX "ampl.given_ctx"
 
 typedef struct lampl_scope lampl_scope;
 

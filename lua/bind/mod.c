@@ -1,4 +1,5 @@
 /* mod.c: the module: state, embedded Lua sources, entry points. */
+#include "ampl_lua.h"
 #include "lampl.h"
 
 #include <string.h>
@@ -113,7 +114,11 @@ static lampl_state *open_state(lua_State *L) {
   lampl_state *S = lua_newuserdatauv(L, sizeof *S, 0);
   *S = (lampl_state){0};
   luaL_setmetatable(L, "ampl.State");
-  if (ampl_ctx_new(NULL, &S->ctx) != AMPL_OK) luaL_error(L, "ampl: out of memory");
+  lua_getfield(L, LUA_REGISTRYINDEX, LAMPL_GIVEN_CTX);
+  ampl_ctx *given = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  if (given) ampl_ctx_retain(S->ctx = given);
+  else if (ampl_ctx_new(NULL, &S->ctx) != AMPL_OK) luaL_error(L, "ampl: out of memory");
   lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
   lua_newtable(L);
   lua_createtable(L, 0, 1);
@@ -145,6 +150,8 @@ static int load_embedded(lua_State *L, int i) {
   lua_remove(L, -2);
   return s;
 }
+
+bool ampl_lua_has_module(const char *name) { return find_embedded(name) >= 0; }
 
 /* A searcher of package.searchers: ours come out of the library, whatever the path says. */
 static int searcher(lua_State *L) {

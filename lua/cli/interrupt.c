@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "lampl.h"
+#include "ampl_lua.h"
 
 /* Lua offers no way to ask which coroutine runs, and a hook counts only for the one it is set on: so resume and wrap
  * write it down here. */
@@ -22,7 +22,7 @@ static void raise_in_hook(lua_State *L, lua_Debug *ar) {
   if (!again) lua_sethook(L, NULL, 0, 0);
   if (!again && !ampl_interrupted(context)) return;
   ampl_interrupt_clear(context);
-  lampl_error(L, AMPL_EINTR, "", "interrupted");
+  ampl_lua_error(L, AMPL_EINTR, "", "interrupted");
 }
 
 static void set_hook(lua_State *L) {
@@ -124,8 +124,8 @@ static int co_wrap(lua_State *L) {
 void cli_interrupt_begin(lua_State *L) {
   running = L;
   main_thread = pthread_self();
-  context = lampl_ctx(L);
-  lampl_state_of(L)->interrupt_once = true;
+  context = ampl_lua_ctx(L);
+  ampl_lua_interrupt_once(L, true);
   lua_getglobal(L, "coroutine");
   lua_pushcfunction(L, co_resume);
   lua_setfield(L, -2, "resume");

@@ -6,8 +6,8 @@
 
 #include <lualib.h>
 
+#include "ampl_lua.h"
 #include "cli.h"
-#include "lampl.h"
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
@@ -28,9 +28,6 @@ static const char *const help =
   "  --devices    what ampl can compute on, and why not on more\n"
   "  --version    the version\n"
   "  --help       this text\n";
-
-/* Made by scripts/embed.cmake: the Lua parts, by module name. */
-extern const struct { const char *name, *text; size_t size; } ampl_embedded[];
 
 /* ------------------------------------------------------------------------------------------------ calls ----------- */
 
@@ -195,9 +192,7 @@ static void make_arg(lua_State *L, int argc, char **argv, int script) {
 
 /* `ampl report DIR`: a word that names one of ampl's own commands, which are the modules ampl.command.WORD. */
 static bool is_command(lua_State *L, const char *word) {
-  bool found = false;
-  const char *module = lua_pushfstring(L, "ampl.command.%s", word);
-  for (int i = 0; ampl_embedded[i].name && !found; i++) found = strcmp(ampl_embedded[i].name, module) == 0;
+  bool found = ampl_lua_has_module(lua_pushfstring(L, "ampl.command.%s", word));
   lua_pop(L, 1);
   return found;
 }
