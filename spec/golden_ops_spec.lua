@@ -12,7 +12,7 @@ local LISTS = {split = true, chunk = true, unbind = true}
 local NO_LAYOUT = {view = true}         -- refuses some strides by nature
 
 -- The function a case calls; nil where there is none.
-local function callable(case, first)
+local function callable(case)
   local op, via = case.op, case.via
   if via == "index" then return function(x, key) return x[key] end end
   if via == "newindex" then
@@ -23,7 +23,7 @@ local function callable(case, first)
     end
   end
   local F = ampl.nn and ampl.nn.functional
-  local method = tensors.is(first) and first[op] or nil
+  local method = ampl.zeros(1)[op]
   if via == "method" then return method end
   if via == "F" then return F and F[op] end
   return ampl[op] or F and F[op] or method
@@ -89,12 +89,11 @@ local function check_gradients(case, refs, run, leaves, results)
   end
 end
 
--- nil when the case holds, else what is wrong; false when the op is missing.
+-- nil when the case holds, else what is wrong.
 local function try(case, refs, run)
   local leaves = {}
   local args, n, opts = operands(case, refs, run, leaves)
-  local f = callable(case, args[1])
-  if not f then return false end
+  local f = callable(case)
   local results = table.pack(f(table.unpack(args, 1, n)))
   if results.n == 1 and LISTS[case.op] and not tensors.is(results[1]) then
     results = table.pack(table.unpack(results[1]))
@@ -118,17 +117,14 @@ local RUNS = {
   {dtype = "f32", layout = "transposed"}, {dtype = "f32", layout = "sliced"}, {dtype = "f32", layout = "channels_last"},
 }
 
-local function run_op(name, cases, refs, run)
-  local failures, absent = {}, false
+local function run_op(cases, refs, run)
+  local failures = {}
   for _, case in ipairs(cases) do
     if not case.tol[run.dtype] then
       tally:skip("no reference in this dtype", run.dtype)
     else
       local ok, why = pcall(try, case, refs, run)
-      if ok and why == false then
-        absent = true
-        tally:skip("no such op", name)
-      elseif ok and why == nil then
+      if ok and why == nil then
         tally:pass()
       else
         tally:fail()
@@ -137,8 +133,8 @@ local function run_op(name, cases, refs, run)
     end
   end
   collectgarbage()
-  assert(#failures == 0, ("%d of %d cases:\n%s"):format(#failures, #cases, table.concat(failures, "\n")))
-  return absent
+  local shown = table.concat(failures, "\n", 1, math.min(#failures, 3))
+  assert(#failures == 0, ("%d of %d cases:\n%s"):format(#failures, #cases, shown))
 end
 
 describe("golden ops", function()
@@ -162,9 +158,15 @@ describe("golden ops", function()
     tally:report()
   end)
   for _, name in ipairs(order) do
-    for _, run in ipairs(RUNS) do
-      it(("%s %s %s"):format(name, run.dtype, run.layout), function()
-        if run_op(name, by_name[name], refs, run) then pending("no such op") end
+    local cases = by_name[name]
+    if callable(cases[1]) then
+      for _, run in ipairs(RUNS) do
+        it(("%s %s %s"):format(name, run.dtype, run.layout), function() run_op(cases, refs, run) end)
+      end
+    else
+      it(name, function()
+        for _ = 1, #cases * #RUNS do tally:skip("no such op", name) end
+        pending("no such op")
       end)
     end
   end
