@@ -32,9 +32,10 @@ end
 ---enabled, cache_enabled (default: as outside), f32 and low (lists of ops to run in f32, or in the low dtype, here).
 ---@param options? table|string|fun(...): any the options, a device's name, or the function
 ---@param fn? fun(...): any
+---@param ... any what the function gets
 ---@return any ... the function's results, or the region
-function M.autocast(options, fn)
-  if type(options) == "function" then options, fn = nil, options end
+function M.autocast(options, fn, ...)
+  if type(options) == "function" then return M.autocast(nil, options, fn, ...) end
   if type(options) == "string" then options = {device = options} end
   if options ~= nil and type(options) ~= "table" then
     raise("EARG", "autocast", ("takes a table of options or a function, not %s"):format(args.shown(options)))
@@ -45,7 +46,7 @@ function M.autocast(options, fn)
   options = checked(options or {})
   if not fn then return core.autocast_enter(options) end
   local _ <close> = core.autocast_enter(options)
-  return fn()
+  return fn(...)
 end
 
 ---Whether a region is in force.

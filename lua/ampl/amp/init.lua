@@ -2,12 +2,17 @@
 
 local lazy = require "ampl.lazy"
 
-return lazy("ampl.amp", {"GradScaler", "Accumulator", "policy"}, {
-  autocast = "ampl.amp.autocast",
-  is_autocast_enabled = "ampl.amp.autocast",
-  get_autocast_dtype = "ampl.amp.autocast",
-  clear_autocast_cache = "ampl.amp.autocast",
-  cache_stats = "ampl.amp.autocast",
-  custom_fwd = "ampl.amp.custom",
-  custom_bwd = "ampl.amp.custom",
+-- name -> the module that has it among others
+local fields = {
+  autocast = "autocast", is_autocast_enabled = "autocast", get_autocast_dtype = "autocast",
+  clear_autocast_cache = "autocast", cache_stats = "autocast", custom_fwd = "custom", custom_bwd = "custom",
+}
+
+return lazy("ampl.amp", {"Accumulator", "GradScaler", "policy"}, {
+  load = function(name) return fields[name] and require("ampl.amp." .. fields[name])[name] end,
+  names = function()
+    local out = {}
+    for name in pairs(fields) do out[#out + 1] = name end
+    return out
+  end,
 })
