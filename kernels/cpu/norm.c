@@ -254,7 +254,7 @@ static ampl_status rms_norm_backward (ampl_ctx *ctx, const ampl_args *in, ampl_t
 
 const ampl_kernel ampl_cpu_norm_kernels[] = {
     {"layer_norm", AMPL_DTYPE_NONE, layer_norm},
-    {"rms_norm", AMPL_DTYPE_NONE, rms_norm},
+    {"rms_norm_rows", AMPL_DTYPE_NONE, rms_norm},
     {"layer_norm_backward", AMPL_DTYPE_NONE, layer_norm_backward},
     {"rms_norm_backward", AMPL_DTYPE_NONE, rms_norm_backward},
     {NULL, 0, NULL},

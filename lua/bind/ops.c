@@ -179,6 +179,16 @@ static bool read_padding(parser *p, const ampl_arg *a, int i, ampl_ints *out) {
   return strcmp(s, "same") == 0 || strcmp(s, "valid") == 0 || wrong(p, a, "an integer, a list, \"valid\" or \"same\"", i);
 }
 
+/* A number, or the name that the record has for the default. */
+static bool read_float(parser *p, const ampl_arg *a, int i, double *out) {
+  *out = lua_tonumber(p->L, i);
+  if (lua_type(p->L, i) == LUA_TNUMBER) return true;
+  if (!a->choices) return wrong(p, a, "a number", i);
+  *out = a->def.f;
+  return (lua_type(p->L, i) == LUA_TSTRING && strcmp(lua_tostring(p->L, i), a->choices) == 0) ||
+         fail(p, AMPL_EARG, "%s must be a number or \"%s\"", a->name, a->choices);
+}
+
 static bool read_dtype(parser *p, const ampl_arg *a, int i, int64_t *out) {
   if (lua_type(p->L, i) != LUA_TSTRING) return wrong(p, a, "the name of a dtype", i);
   *out = ampl_dtype_from_name(lua_tostring(p->L, i));
@@ -204,9 +214,7 @@ static bool read_value(parser *p, int k, int i) {
   case AMPL_ARG_DIMS:
   case AMPL_ARG_SIZES: return read_list(p, a, i, &v->l);
   case AMPL_ARG_PADDING: return read_padding(p, a, i, &v->l);
-  case AMPL_ARG_FLOAT:
-    v->f = lua_tonumber(L, i);
-    return lua_type(L, i) == LUA_TNUMBER || wrong(p, a, "a number", i);
+  case AMPL_ARG_FLOAT: return read_float(p, a, i, &v->f);
   case AMPL_ARG_BOOL:
     v->i = lua_toboolean(L, i);
     return lua_isboolean(L, i) || wrong(p, a, "true or false", i);
