@@ -6,8 +6,8 @@ static ampl_status compose_prelu(ampl_eval *e, const ampl_args *in, ampl_tensor 
   ampl_tensor *x = in->t[0], *w = in->t[1];
   const int64_t channels = x->ndim > 1 ? x->shape[1] : 1;
   if (w->ndim > 1 || (w->numel != 1 && w->numel != channels))
-    return ampl_error(e->ctx, AMPL_ESHAPE, "the weight must hold 1 or %lld slopes for x of %s, it is %s", (long long)channels,
-                      ampl_tensor_text(e->ctx, x), ampl_tensor_text(e->ctx, w));
+    return ampl_error(e->ctx, AMPL_ESHAPE, "the weight must hold 1 or %lld slopes for x of %s, it is %s",
+                      (long long)channels, ampl_tensor_text(e->ctx, x), ampl_tensor_text(e->ctx, w));
   if (w->ndim == 1) {
     int64_t shape[AMPL_RANK_MAX];
     const int n = x->ndim > 0 ? x->ndim : 0;

@@ -100,7 +100,8 @@ static ampl_status infer_linspace(ampl_ctx *ctx, const ampl_args *in, ampl_meta 
 }
 
 AMPL_OP(linspace, .doc = "`steps` numbers at equal distances from start to end, both included.",
-        .args = {FLOAT_REQ("start"), FLOAT_REQ("end"), INT_REQ("steps"), WHERE}, .flags = CREATOR, .infer = infer_linspace);
+        .args = {FLOAT_REQ("start"), FLOAT_REQ("end"), INT_REQ("steps"), WHERE}, .flags = CREATOR,
+        .infer = infer_linspace);
 
 static ampl_status infer_eye(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   const int64_t n = in->p[0].i, m = in->p[1].i == AMPL_ABSENT ? n : in->p[1].i;

@@ -54,8 +54,7 @@ typedef ampl_tensor *value;
 
 /* A gradient's formula; what the record does not save is NULL. */
 typedef value (*unary_formula)(ampl_eval *e, const ampl_value *p, value dy, value x, value y);
-typedef value (*binary_formula)(ampl_eval *e, const ampl_value *p, int which, value dy, value a, value b, value c,
-                                value y);
+typedef value (*binary_formula)(ampl_eval *e, const ampl_value *p, int which, value dy, value a, value b, value c);
 
 static int operands(const ampl_op *op) {
   int n = 0;
@@ -86,14 +85,11 @@ static bool to_be_summed(const ampl_grad *g, int i) {
   return (dy->dtype == AMPL_F16 || dy->dtype == AMPL_BF16) && ampl_meta_numel(&g->xm[i]) < dy->numel;
 }
 
-/* The fused op takes dy, the operands, y where its record has room for it, which operand's gradient is wanted, and the
- * parameters. */
+/* The fused op takes dy, the operands, which of them the gradient is wanted for, and the parameters. */
 static ampl_status binary_backward(ampl_grad *g, const ampl_op *fused, binary_formula formula) {
   ampl_eval *e = &g->e;
-  value t[5] = {g->dy[0]};
+  value t[4] = {g->dy[0]};
   for (int i = 0; i < g->nx; i++) t[1 + i] = g->x[i];
-  value a = t[1], b = t[2], c = g->nx > 2 ? t[3] : NULL, y = g->y[0];
-  t[1 + g->nx] = y;
   ampl_value p[AMPL_ARGS_MAX];
   int n = params(g->op);
   for (int i = 0; i < n; i++) p[1 + i] = g->p[i];
@@ -102,8 +98,8 @@ static ampl_status binary_backward(ampl_grad *g, const ampl_op *fused, binary_fo
     if (!g->need[i]) continue;
     p[0] = V_I(i);
     t[0] = to_be_summed(g, i) ? EV(e, to, T(g->dy[0]), P(V_I(AMPL_F32))) : g->dy[0];
-    ampl_grad_set(g, i, again ? formula(e, g->p, i, t[0], a, b, c, y)
-                              : ampl_eval_op(e, fused, t, operands(fused), p, 1 + n));
+    ampl_grad_set(g, i, again ? formula(e, g->p, i, t[0], t[1], t[2], t[3])
+                              : ampl_eval_op(e, fused, t, 1 + g->nx, p, 1 + n));
   }
   return e->status;
 }
@@ -138,15 +134,12 @@ static ampl_status infer_quotient(ampl_ctx *ctx, const ampl_args *in, ampl_meta 
 #define SAVE_Y    AMPL_SAVE_Y(0)
 #define SAVE_AB   (AMPL_SAVE_X(0) | AMPL_SAVE_X(1))
 #define SAVE_ABC  (SAVE_AB | AMPL_SAVE_X(2))
-#define SAVE_ABY  (SAVE_AB | AMPL_SAVE_Y(0))
 #define GIVE_X    in->t[1], NULL
 #define GIVE_Y    NULL, in->t[1]
-#define GIVE_AB   in->t[1], in->t[2], NULL, NULL
-#define GIVE_ABC  in->t[1], in->t[2], in->t[3], NULL
-#define GIVE_ABY  in->t[1], in->t[2], NULL, in->t[3]
+#define GIVE_AB   in->t[1], in->t[2], NULL
+#define GIVE_ABC  in->t[1], in->t[2], in->t[3]
 #define TAKE_AB   TENSOR("a"), TENSOR("b")
 #define TAKE_ABC  TENSOR("a"), TENSOR("b"), TENSOR("c")
-#define TAKE_ABY  TENSOR("a"), TENSOR("b"), TENSOR("y")
 
 #define UNARY_FORMULA(name, D)                                                                                         \
   static value name##_gradient(ampl_eval *e, const ampl_value *p, value dy, value x, value y) {                        \
@@ -172,9 +165,8 @@ static ampl_status infer_quotient(ampl_ctx *ctx, const ampl_args *in, ampl_meta 
 #include "unary.def"
 
 #define GRADIENT_FORMULA(name, DA, DB, DC)                                                                             \
-  static value name##_gradient(ampl_eval *e, const ampl_value *p, int which, value dy, value a, value b, value c,      \
-                               value y) {                                                                              \
-    (void)e, (void)p, (void)a, (void)b, (void)c, (void)y;                                                              \
+  static value name##_gradient(ampl_eval *e, const ampl_value *p, int which, value dy, value a, value b, value c) {    \
+    (void)e, (void)p, (void)a, (void)b, (void)c;                                                                       \
     return which == 0 ? (DA) : which == 1 ? (DB) : (DC);                                                               \
   }
 #define GRADIENT_OP(name_, save_, params_)                                                                             \

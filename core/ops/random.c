@@ -67,7 +67,8 @@ static ampl_status back_zeros(ampl_grad *g) {
 static ampl_status infer_bernoulli(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   const ampl_tensor *x = in->t[0];
   if (!ampl_is_float(x))
-    return ampl_error(ctx, AMPL_EDTYPE, "probabilities are floats, these are %s", ampl_dtype_name((ampl_dtype)x->dtype));
+    return ampl_error(ctx, AMPL_EDTYPE, "probabilities are floats, these are %s",
+                      ampl_dtype_name((ampl_dtype)x->dtype));
   return ampl_meta_like(out, x);
 }
 

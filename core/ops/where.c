@@ -26,7 +26,7 @@ static ampl_status infer_masked_fill(ampl_ctx *ctx, const ampl_args *in, ampl_me
   const ampl_tensor *x = in->t[0], *value = in->t[2];
   (void)out;
   if (value->ndim != 0)
-    return ampl_error(ctx, AMPL_ESHAPE, "the value must be a number or a scalar tensor, it is %s; use where(mask, value, x)",
+    return ampl_error(ctx, AMPL_ESHAPE, "the value must be a number or a scalar, it is %s; use where(mask, value, x)",
                       ampl_tensor_text(ctx, value));
   if (ampl_is_float(value) && !(value->flags & AMPL_T_NUMBER) && !ampl_is_float(x))
     return ampl_error(ctx, AMPL_EDTYPE, "a value of dtype %s does not fit into %s", ampl_dtype_name(value->dtype),

@@ -1,4 +1,4 @@
-/* create.c: tensors made of numbers alone.  Values are worked out in f64 (or exactly, for integers) and rounded once. */
+/* create.c: tensors made of numbers alone.  Values are worked out in f64 (integers exactly) and rounded once. */
 #include "move.h"
 #include "op.h"
 #include "stream.h"

@@ -167,13 +167,14 @@ static bool run_flat(ampl_ctx *ctx, int op, ampl_tensor *y, ampl_tensor *const *
   return true;
 }
 
-static ampl_status run_streams(ampl_ctx *ctx, int op, const ampl_args *in, ampl_tensor *y, ampl_tensor *const *x, int nin,
-                               const ampl_value *p) {
+static ampl_status run_streams(ampl_ctx *ctx, int op, const ampl_args *in, ampl_tensor *y, ampl_tensor *const *x,
+                               int nin, const ampl_value *p) {
   const int dtype = y->dtype == AMPL_BOOL ? operand_dtype(in) : y->dtype;
   task t = {.op = op, .nin = nin, .work = ampl_cpu_work_of(dtype), .p = p};
   const ampl_tensor *all[ALL] = {y};
   if (t.work == AMPL_WORK_I64 && !ampl_pointwise_in_i64[op])
-    return ampl_error(ctx, AMPL_EDTYPE, "is not defined for %s; cast with x:to(\"f32\")", ampl_dtype_name((ampl_dtype)dtype));
+    return ampl_error(ctx, AMPL_EDTYPE, "is not defined for %s; cast with x:to(\"f32\")",
+                      ampl_dtype_name((ampl_dtype)dtype));
   memcpy(all + 1, x, (size_t)nin * sizeof *x);
   ampl_cpu_streams(1 + nin, all, y->ndim, y->shape, true, t.s);
   const int last = t.s[0].nd - 1;
@@ -189,8 +190,8 @@ static ampl_status run_streams(ampl_ctx *ctx, int op, const ampl_args *in, ampl_
   return t.zero_divisor ? ampl_error(ctx, AMPL_EVALUE, "integer division by zero") : AMPL_OK;
 }
 
-static ampl_status run_operands(ampl_ctx *ctx, int op, const ampl_args *in, ampl_tensor *y, ampl_tensor *const *x, int nin,
-                                const ampl_value *p) {
+static ampl_status run_operands(ampl_ctx *ctx, int op, const ampl_args *in, ampl_tensor *y, ampl_tensor *const *x,
+                                int nin, const ampl_value *p) {
   if (y->numel == 0) return AMPL_OK;
   if (y->dtype == AMPL_F32 && y->flags & AMPL_T_CONTIGUOUS && run_flat(ctx, op, y, x, nin, p)) return AMPL_OK;
   return run_streams(ctx, op, in, y, x, nin, p);

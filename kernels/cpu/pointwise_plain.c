@@ -16,8 +16,8 @@ static double sigmoid(double a) {
 static double least(double a, double b) { return a < b || a != a ? a : b; }
 static double most(double a, double b) { return a > b || a != a ? a : b; }
 
-/* A guess from the closed form of a near relative of erf, then Halley's steps; near +-1 on erfc, where erf has no digits
- * left. */
+/* A guess from the closed form of a near relative of erf, then Halley's steps; near +-1 on erfc, where erf has no
+ * digits left. */
 static double erfinv(double x) {
   const double a = fabs(x);
   if (!(a < 1)) return a == 1 ? copysign(INFINITY, x) : NAN;
@@ -186,7 +186,6 @@ static int64_t int_pow(int64_t a, int64_t b) {
 #define PF(k) (p[(k) + 1].f)
 #define PI(k) (p[(k) + 1].i)
 #define TAKE_AB double, 3, LOAD(0, dy) LOAD(1, a) LOAD(2, b)
-#define TAKE_ABY double, 4, LOAD(0, dy) LOAD(1, a) LOAD(2, b) LOAD(3, y)
 #define TAKE_ABC double, 4, LOAD(0, dy) LOAD(1, a) LOAD(2, b) LOAD(3, c)
 #define BINARY(name, kind, save, F, DA, DB, ...)                                                                       \
   LOOP_(name##_backward_f64, TAKE_##save, p[0].i == 0 ? (DA) : (DB))

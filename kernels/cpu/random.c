@@ -154,7 +154,8 @@ static ampl_status randperm(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **ou
 
 static void note_bad(draw *d, int64_t at) {
   int64_t seen = __atomic_load_n(&d->bad, __ATOMIC_RELAXED);
-  while (at < seen && !__atomic_compare_exchange_n(&d->bad, &seen, at, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+  while (at < seen && !__atomic_compare_exchange_n(&d->bad, &seen, at, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    continue;
 }
 
 static void bernoulli_block(draw *d, int64_t pos, int64_t n) {

@@ -163,7 +163,6 @@ static __attribute__((noinline)) V round_at (V a, int64_t digits) {
 #define PF(k) (p[(k) + 1].f)
 #define PI(k) (p[(k) + 1].i)
 #define TAKE_AB 3, LOAD(0, dy) LOAD(1, a) LOAD(2, b)
-#define TAKE_ABY 4, LOAD(0, dy) LOAD(1, a) LOAD(2, b) LOAD(3, y)
 #define TAKE_ABC 4, LOAD(0, dy) LOAD(1, a) LOAD(2, b) LOAD(3, c)
 #define LOOP_(...) LOOP(__VA_ARGS__)
 #define BINARY(name, kind, save, F, DA, DB, ...)                                                                       \

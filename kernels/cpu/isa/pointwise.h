@@ -6,8 +6,8 @@
 #include "ampl.h"
 #include "cpu.h"
 
-/* out[i] = formula(in[0][i], in[1][i] ...) for i in [0, n).  step[k] is 1, or 0 where operand k is one value: then in[k]
- * points to AMPL_POINTWISE_SPLAT copies of it.  p: AMPL_POINTWISE_PARAMS values at least.  out may be one of the
+/* out[i] = formula(in[0][i], in[1][i] ...) for i in [0, n).  step[k] is 1, or 0 where operand k is one value: then
+ * in[k] points to AMPL_POINTWISE_SPLAT copies of it.  p: AMPL_POINTWISE_PARAMS values at least.  out may be one of the
  * operands. */
 typedef void (*ampl_pointwise_f32)(float *out, const float *const *in, const int64_t *step, int64_t n,
                                    const ampl_value *p);
