@@ -180,7 +180,7 @@ describe("golden init", function()
   end
 
   for _, fact in ipairs(json.lines(folder .. "/layers.jsonl")) do
-    it(("%s(%s) %s"):format(fact.layer, table.concat(fact.args, ", "), fact.param), function()
+    it(("%s(%s) %s"):format(fact.layer, table.concat(nested(fact.args), ", "), fact.param), function()
       if not lookup(ampl.nn, fact.layer) then return judge(true, false, "nn." .. fact.layer) end
       judge(pcall(function()
         local x, why = draw_layer(fact, fact.distribution == "constant" and 1 or 20000)

@@ -34,6 +34,7 @@ local function construct(name, args, opts, refs, dtype)
   if next(opts) then
     local given = {}
     for k, v in pairs(opts) do
+      if v == json.null then v = false end      -- "none", where nil would mean the default
       given[k] = type(v) == "table" and v.t and run_type(refs[v.t], dtype) or json.number(v)
     end
     n = n + 1
