@@ -105,7 +105,10 @@ static ampl_status movedim_backward(ampl_grad *g) {
   return reorder_back(g, order);
 }
 
+/* Two lists side by side: loose integers would all be the first one's. */
+#define SEVERAL(n) {.name = n, .kind = AMPL_ARG_DIMS, .flags = AMPL_REQUIRED, .doc = ""}
+
 AMPL_OP(movedim,
   .doc = "x with the dimensions `source` moved to the places `destination`; the others keep their order.  A view.",
-  .args = {TENSOR_ONLY("x"), DIMS_REQ("source"), DIMS_REQ("destination")},
+  .args = {TENSOR_ONLY("x"), SEVERAL("source"), SEVERAL("destination")},
   .flags = AMPL_OP_VIEW, .infer = movedim_infer, .backward = movedim_backward);

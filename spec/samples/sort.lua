@@ -7,7 +7,8 @@ end
 
 local function ints(shape, ...)
   local rest = table.pack(...)
-  return {args = function(make) return make(shape, {int = true, lo = -3, hi = 3}), table.unpack(rest, 1, rest.n) end}
+  return {args = function(make) return make(shape, {int = true, lo = -3, hi = 3}), table.unpack(rest, 1, rest.n) end,
+          grad = false}
 end
 
 local function values(shape, ...)

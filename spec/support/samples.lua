@@ -177,7 +177,8 @@ end
 
 -- The op's function: ampl's, F's or the method.
 function samples.callable(name, first)
-  local F = ampl.nn and ampl.nn.functional
+  local F, record = ampl.nn and ampl.nn.functional, ampl.ops(name)
+  if record and record.method_only then return tensors.is(first) and first[name] or nil end
   return ampl[name] or F and F[name] or tensors.is(first) and first[name] or nil
 end
 
