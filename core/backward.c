@@ -317,13 +317,18 @@ static ampl_status lend_outputs(walk *w, ampl_node *n, ampl_tensor **y) {
   return AMPL_OK;
 }
 
+/* Whether operand i is the cast of a weight, whose gradients are summed in f32. */
+static bool is_wide(const ampl_node *n, int i) { return n->edge[i].node && n->edge[i].node->flags & AMPL_NODE_WIDE; }
+
 /* dx[i]: references to what the formula gives. */
 static ampl_status run_formula(walk *w, task *t, const bool *need, ampl_tensor **dx) {
   ampl_node *n = t->node;
   ampl_tensor *few[8], **y = few;
   if (n->foreign.backward) return n->foreign.backward(n->foreign.ud, w->ctx, n->ny, t->grad, n->nx, dx, need);
   if (n->ny > 8) return ampl_error(w->ctx, AMPL_EUNSUPPORTED, "%s has too many outputs", n->op->name);
-  ampl_grad g = {.op = n->op, .nx = n->nx, .ny = n->ny, .dy = t->grad, .x = n->x, .y = y, .xm = n->xm, .ym = n->ym, .p = n->p, .need = need, .dx = dx};
+  bool wide[256];
+  for (int i = 0; i < n->nx; i++) wide[i] = is_wide(n, i);
+  ampl_grad g = {.wide = wide, .op = n->op, .nx = n->nx, .ny = n->ny, .dy = t->grad, .x = n->x, .y = y, .xm = n->xm, .ym = n->ym, .p = n->p, .need = need, .dx = dx};
   memset(few, 0, sizeof few);
   ampl_status s = lend_outputs(w, n, y);
   ampl_eval_begin(&g.e, w->ctx);
@@ -344,7 +349,7 @@ static ampl_status conform(walk *w, const ampl_node *n, int i, ampl_tensor **dx)
   if ((*dx)->ndim != m->ndim || memcmp((*dx)->shape, m->shape, (size_t)m->ndim * sizeof *m->shape) != 0)
     return ampl_error(w->ctx, AMPL_ESHAPE, "the backward of %s gave a gradient of %s for operand %d of %s", name_of(n),
                       ampl_tensor_text(w->ctx, *dx), i + 1, ampl_meta_text(w->ctx, m));
-  if ((*dx)->dtype == m->dtype) return AMPL_OK;
+  if ((*dx)->dtype == m->dtype || (is_wide(n, i) && (*dx)->dtype == AMPL_F32)) return AMPL_OK;
   ampl_tensor *cast;
   AMPL_TRY(ampl_cast_to(w->ctx, *dx, (ampl_dtype)m->dtype, &cast));
   ampl_tensor_release(*dx);

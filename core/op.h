@@ -176,6 +176,7 @@ struct ampl_grad {
   const ampl_meta     *xm, *ym; /* shape and dtype of every operand and output, saved or not */
   const ampl_value    *p;
   const bool          *need;    /* need[i]: operand i wants a gradient */
+  const bool          *wide;    /* wide[i]: its gradients are summed in f32, so one in f32 is welcome (a weight's cast) */
   ampl_tensor        **dx;      /* to be filled, lent from e */
 };
 
@@ -204,6 +205,8 @@ ampl_status ampl_check_nth(ampl_ctx *ctx, const char *what, ampl_ints l, int n);
  * (negative positions count from the end in both).  Constant from a call to its backward. */
 int64_t     ampl_index_base(const ampl_ctx *ctx);
 
+/* The number of rows, the product of all sizes but the last. */
+int64_t     ampl_leading(const ampl_tensor *x);
 bool ampl_is_float(const ampl_tensor *x);
 bool ampl_same_shape(const ampl_tensor *a, const ampl_tensor *b);
 

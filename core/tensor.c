@@ -116,6 +116,12 @@ ampl_status ampl_check_nth(ampl_ctx *ctx, const char *what, ampl_ints l, int n) 
   return ampl_error(ctx, AMPL_ESHAPE, "%s has %lld entries; give one number or %d", what, (long long)l.n, n);
 }
 
+int64_t ampl_leading(const ampl_tensor *x) {
+  int64_t n = 1;
+  for (int d = 0; d + 1 < x->ndim; d++) n *= x->shape[d];
+  return n;
+}
+
 bool ampl_is_float(const ampl_tensor *x) { return ampl_dtype_is_float((ampl_dtype)x->dtype); }
 
 bool ampl_same_shape(const ampl_tensor *a, const ampl_tensor *b) {
