@@ -36,7 +36,9 @@ local function check_drawn(fact, x)
   local mean = sum / n
   for _, v in ipairs(x) do squares = squares + (v - mean) ^ 2 end
   local std = math.sqrt(squares / (n - 1))
-  local want_mean, want_std = fact.mean or fact.bounds and (fact.bounds[1] + fact.bounds[2]) / 2 or 0, fact.std
+  local want_mean = fact.mean or fact.options and fact.options.mean
+  want_mean = want_mean or fact.bounds and (fact.bounds[1] + fact.bounds[2]) / 2 or 0
+  local want_std = fact.std
   if math.abs(mean - want_mean) > 5 * want_std / math.sqrt(n) then
     return ("mean %g, expected %g"):format(mean, want_mean)
   end
@@ -98,6 +100,10 @@ local function check_orthogonal(fact)
   end
 end
 
+local function apply(f, t, options)
+  if next(options) then f(t, options) else f(t) end
+end
+
 local function check_sparse(fact, t)
   local rows, columns, x, drawn = fact.shape[1], fact.shape[2], tensors.values(t), {}
   for c = 1, columns do
@@ -117,7 +123,7 @@ local function check_function(fact)
   local f = lookup(ampl.nn.init, fact["function"])
   if not f then return false, fact["function"] end
   local t = ampl.empty(fact.shape)
-  f(t, next(fact.options) and fact.options or nil)
+  apply(f, t, fact.options)
   if fact.zeros_per_column then return check_sparse(fact, t) end
   if fact.distribution == "constant" then
     return check_constant(tonumber(fact.formula) or fact.seen.mean, tensors.values(t))
@@ -155,7 +161,7 @@ function checks.exact(fact)
   local t = ampl.empty(fact.shape, {dtype = "f64"})
   local f = lookup(ampl.nn.init, fact["function"])
   if not f then return false, fact["function"] end
-  f(t, next(fact.options) and fact.options or nil)
+  apply(f, t, fact.options)
   return tensors.compare_values(tensors.values(t), nested(fact.value), fact.shape, 1e-12)
 end
 
