@@ -489,6 +489,7 @@ static void push_record(lua_State *L, const ampl_op *op) {
 #define FLAG(name, test) (lua_pushboolean(L, test), lua_setfield(L, -2, name))
   FLAG("differentiable", ampl_op_has_backward(op) && !(flags & AMPL_OP_NO_GRAD));
   FLAG("inplace", (flags & AMPL_OP_INPLACE) != 0);
+  FLAG("elementwise", (flags & AMPL_OP_ELEMENTWISE) != 0);
   FLAG("view", (flags & AMPL_OP_VIEW) != 0);
   FLAG("random", (flags & AMPL_OP_RANDOM) != 0);
   FLAG("creator", (flags & AMPL_OP_CREATOR) != 0);
