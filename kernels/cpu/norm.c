@@ -213,7 +213,7 @@ static ampl_status layer_norm (ampl_ctx *ctx, const ampl_args *in, ampl_tensor *
   return AMPL_OK;
 }
 
-/* Operands x, weight; parameters normalized_shape, eps, which is the smallest step of x's dtype where it is absent */
+/* Operands x, weight; parameters normalized_shape, eps */
 static ampl_status rms_norm (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   const ampl_tensor *t[2] = {in->t[0], out[0]};
   norm k = {.centered = false, .eps = in->p[1].f};
