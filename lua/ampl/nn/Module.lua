@@ -91,6 +91,7 @@ function Module:__newindex(key, value)
     if value.requires_grad or Parameter.is(value) then
       register(self, key)
       rawget(self, "_module").parameters[key] = true
+      value:keep()                                      -- a module's tensors outlive the scope that it is made in
     end
   elseif is_module(value) then
     register(self, key)
@@ -146,7 +147,7 @@ function Module:register_buffer(name, tensor, options)
   local m = rawget(self, "_module")
   m.parameters[name] = nil
   m.buffers[name] = {persistent = options.persistent ~= false, optional = options.optional == true}
-  rawset(self, name, tensor)
+  rawset(self, name, tensor and tensor:keep())
 end
 
 ---@param name string
@@ -288,7 +289,7 @@ function Module:to(target)
     for _, kind in ipairs({"parameters", "buffers"}) do
       for _, member in ipairs(m:members(kind)) do
         local old = member[2]
-        moved[old] = moved[old] or state.moved(old, where)
+        moved[old] = moved[old] or state.moved(old, where):keep()
         rawset(m, member[3], moved[old])
       end
     end

@@ -12,5 +12,6 @@ return Optimizer:define("Adagrad", {
   states = function() return {"sum"} end,
   start = function(_, group) return group.initial_accumulator_value end,
   counts = {{"step", 0}},
+  eager = true,
   options = function(group) return {lr_decay = group.lr_decay, eps = group.eps} end,
 })

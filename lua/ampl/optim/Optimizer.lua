@@ -6,6 +6,9 @@
 --   states   function(group) -> names of the tensors kept for each parameter, in the op's order
 --   counts   names of the numbers kept for each parameter, with their value at the start
 --   options  function(group) -> the op's options
+--   start    function(name, group) -> the value that a state starts from, 0 without it
+--   first    options of the op for parameters whose state is new
+--   eager    the state is made with the optimiser, not at the first gradient
 --   check    function(class name, group): raises for values that make no sense
 
 local core = require "ampl.core"
@@ -29,6 +32,26 @@ function Optimizer:define(name, spec)
   class.spec = spec
   class.signature = args.signature(name, spec.params)
   return class
+end
+
+-- Makes what is still missing of p's state; true when something was.  It outlives the scope that the step runs in.
+local function prepare(self, p, group)
+  local s = self.state[p]
+  if not s then
+    s = {}
+    self.state[p] = s
+  end
+  local wide, fresh = p.dtype == "f64" and "f64" or "f32", false
+  for _, name in ipairs(self.spec.states(group)) do
+    if not s[name] then
+      local start = self.spec.start and self.spec.start(name, group) or 0
+      s[name], fresh = core.full_like(p, start, {dtype = wide}):keep(), true
+    end
+  end
+  for _, count in ipairs(self.spec.counts or {}) do
+    s[count[1]] = s[count[1]] or core.full({}, count[2], {dtype = wide, device = p.device}):keep()
+  end
+  return fresh
 end
 
 local function is_group(v)
@@ -76,6 +99,9 @@ function Optimizer:add_param_group(group)
   end
   self:check(options)
   options.params = list
+  if self.spec.eager then
+    for _, p in ipairs(list) do prepare(self, p, options) end
+  end
   self.param_groups[#self.param_groups + 1] = options
 end
 
@@ -119,26 +145,6 @@ function Optimizer:zero_grad(options)
   end
 end
 
--- Makes what is still missing of p's state; true when something was.  It outlives the scope that the step runs in.
-local function prepare(self, p, group)
-  local s = self.state[p]
-  if not s then
-    s = {}
-    self.state[p] = s
-  end
-  local wide, fresh = p.dtype == "f64" and "f64" or "f32", false
-  for _, name in ipairs(self.spec.states(group)) do
-    if not s[name] then
-      local start = self.spec.start and self.spec.start(name, group) or 0
-      s[name], fresh = core.full_like(p, start, {dtype = wide}):keep(), true
-    end
-  end
-  for _, count in ipairs(self.spec.counts or {}) do
-    s[count[1]] = s[count[1]] or core.full({}, count[2], {dtype = wide, device = p.device}):keep()
-  end
-  return fresh
-end
-
 -- One call of the fused op: the parameters, their gradients and states, list after list.
 local function run(self, group, list, extra)
   local n = #list
@@ -180,7 +186,7 @@ end
 function Optimizer:step(closure)
   local loss
   if closure then
-    local _ <close> = core.enable_grad()
+    local _ <close> = core.enter_grad(true)
     loss = closure()
   end
   for _, group in ipairs(self.param_groups) do self:step_group(group) end

@@ -5,5 +5,5 @@
 
 return require "ampl.lazy"("ampl.optim", {
   "Optimizer", "SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adadelta", "Lion", "LAMB",
-  "lr_scheduler",
+  "LBFGS", "lr_scheduler",
 })
