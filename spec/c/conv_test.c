@@ -224,6 +224,17 @@ static void large_case (void) {
   check(&t);
 }
 
+/* So many pixels that the sum of the filter's gradient is cut into chunks */
+static void wide_case (void) {
+  convolution t = {.large = true};
+  ampl_cpu_conv *a = &t.a;
+  a->n = 3 + below(6), a->h = 30 + below(16), a->w = 30 + below(16), a->r = a->s = 3;
+  a->groups = one_in(3) ? 2 : 1, a->c = (1 + below(4)) * a->groups, a->k = (4 + below(20)) * a->groups;
+  for (int d = 0; d < 2; d++) a->stride[d] = 1, a->pad[d] = below(2), a->dilation[d] = 1;
+  a->oh = output_size(a, 0), a->ow = output_size(a, 1);
+  check(&t);
+}
+
 static void winograd_case (void) {
   convolution t = {.wino = true};
   ampl_cpu_conv *a = &t.a;
@@ -243,6 +254,7 @@ static void sweep (void) {
     if (ampl_cpu_set_bf16_dot(dot) != dot) continue;
     for (int i = 0; i < 220; i++) random_case();
     for (int i = 0; i < 12; i++) large_case();
+    for (int i = 0; i < 6; i++) wide_case();
     for (int i = 0; i < 15; i++) winograd_case();
     ampl_cpu_set_winograd(false);
     for (int i = 0; i < 3; i++) winograd_case();
