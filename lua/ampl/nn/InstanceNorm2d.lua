@@ -1,0 +1,43 @@
+-- InstanceNorm2d: normalises each channel of each image; input (n, c, height, width) or (c, height, width).
+
+local core = require "ampl.core"
+local F = require "ampl.nn.functional"
+local Module = require "ampl.nn.Module"
+local raise = require "ampl.raise"
+
+---@class ampl.nn.InstanceNorm2d : ampl.nn.Module
+---@field weight ampl.Tensor?
+---@field bias ampl.Tensor?
+---@field running_mean ampl.Tensor?
+---@field running_var ampl.Tensor?
+local InstanceNorm2d = Module:define("InstanceNorm2d", {
+  {"num_features", "integer"}, {"eps", "number", 1e-5}, {"momentum", "number", 0.1}, {"affine", "boolean", false},
+  {"track_running_stats", "boolean", false}, {"device", "string?"}, {"dtype", "string?"},
+})
+
+function InstanceNorm2d:init(...)
+  local o = self:options(...)
+  local n, how = {o.num_features}, {dtype = o.dtype, device = o.device}
+  self.num_features, self.eps, self.momentum = o.num_features, o.eps, o.momentum
+  if o.affine then
+    self.weight = core.ones(n, how):requires_grad_(true)
+    self.bias = core.zeros(n, how):requires_grad_(true)
+  end
+  if o.track_running_stats then
+    self:register_buffer("running_mean", core.zeros(n, how))
+    self:register_buffer("running_var", core.ones(n, how))
+    self:register_buffer("num_batches_tracked", core.zeros({}, {dtype = "i64", device = o.device}), {optional = true})
+  end
+end
+
+function InstanceNorm2d:forward(x)
+  local n = x:dim()
+  if n ~= 3 and n ~= 4 then raise("ESHAPE", self.name, ("the input must have 3 or 4 dimensions, not %d"):format(n)) end
+  local batch = n == 3 and x:unsqueeze(1) or x
+  local of_input = self.training or not self.running_mean
+  local y = F.instance_norm(batch, self.running_mean, self.running_var, self.weight, self.bias, of_input, self.momentum,
+                            self.eps)
+  return n == 3 and y:squeeze(1) or y
+end
+
+return InstanceNorm2d
