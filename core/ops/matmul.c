@@ -194,8 +194,11 @@ static ampl_status add_product(ampl_eval *e, const ampl_args *in, ampl_tensor **
     return ampl_error(e->ctx, AMPL_ESHAPE, "x of %s does not broadcast to the product's %s", ampl_shape_text(e->ctx, x->ndim, x->shape),
                       ampl_shape_text(e->ctx, y->ndim, y->shape));
   if (alpha != 1) y = EV(e, mul, T(y, ampl_eval_num(e, alpha)));
-  if (beta == 0) return ampl_eval_return(e, y, out);
-  if (beta != 1) x = EV(e, mul, T(x, ampl_eval_num(e, beta)));
+  if (beta == 0) {                      /* x counts for nothing, but its gradient is 0 and not absent */
+    const ampl_value shape_and_dtype[] = {V_L(0, m.shape), V_I(AMPL_BOOL)};
+    ampl_tensor *no = ampl_eval_op(e, OP(zeros), NULL, 0, shape_and_dtype, 2);
+    x = EV(e, where, T(no, x, ampl_eval_num(e, 0)));
+  } else if (beta != 1) x = EV(e, mul, T(x, ampl_eval_num(e, beta)));
   return ampl_eval_return(e, EV(e, add, T(y, x)), out);
 }
 
