@@ -73,7 +73,7 @@ end
 ---@param group table {params = ..., lr = ...}
 function Optimizer:add_param_group(group)
   if not is_group(group) then raise("EARG", self.name, "a parameter group is a table {params = ..., options}") end
-  local list = parameters(self.name, group.params)
+  local list, names = parameters(self.name, group.params)
   if #list == 0 then
     raise("EARG", self.name, ("parameter group %d holds no parameters"):format(#self.param_groups + 1))
   end
@@ -91,14 +91,14 @@ function Optimizer:add_param_group(group)
   local given = {}
   for k, v in pairs(self.defaults) do given[k] = v end
   for k, v in pairs(group) do
-    if k ~= "params" then given[k] = v end
+    if k ~= "params" and k ~= "param_names" then given[k] = v end
   end
   local options = self.signature(given)
   for k, v in pairs(options) do                         -- groups share no tables
     if type(v) == "table" then options[k] = {table.unpack(v)} end
   end
   self:check(options)
-  options.params = list
+  options.params, options.param_names = list, group.param_names or names      -- names: for messages
   if self.spec.eager then
     for _, p in ipairs(list) do prepare(self, p, options) end
   end
@@ -201,6 +201,7 @@ function Optimizer:state_dict()
   for g, group in ipairs(self.param_groups) do
     local copy = {}
     for k, v in pairs(group) do copy[k] = type(v) == "table" and {table.unpack(v)} or v end
+    copy.param_names = nil
     for i, p in ipairs(group.params) do
       n = n + 1
       copy.params[i] = n
@@ -260,7 +261,7 @@ function Optimizer:load_state_dict(state)
   self.state = fresh
   for g, group in ipairs(self.param_groups) do
     for k, v in pairs(state.param_groups[g]) do
-      if k ~= "params" then group[k] = type(v) == "table" and {table.unpack(v)} or v end
+      if k ~= "params" and k ~= "param_names" then group[k] = type(v) == "table" and {table.unpack(v)} or v end
     end
   end
 end
@@ -270,7 +271,7 @@ function Optimizer:__tostring()
   for g, group in ipairs(self.param_groups) do
     local names = {}
     for k in pairs(group) do
-      if k ~= "params" then names[#names + 1] = k end
+      if k ~= "params" and k ~= "param_names" then names[#names + 1] = k end
     end
     table.sort(names)
     for i, k in ipairs(names) do
