@@ -23,7 +23,8 @@ static ampl_status cat_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out)
   for (int i = 0; i < in->nt && !first; i++)
     if (!is_nothing(in->t[i])) first = in->t[i];
   if (!first) return ampl_meta_shape(ctx, out, 1, (int64_t[]){0});
-  if (first->ndim == 0) return ampl_error(ctx, AMPL_ESHAPE, "tensors of rank 0 have no dimension to join along: use stack");
+  if (first->ndim == 0)
+    return ampl_error(ctx, AMPL_ESHAPE, "tensors of rank 0 have no dimension to join along: use stack");
   if (d >= first->ndim)
     return ampl_error(ctx, AMPL_EINDEX, "dim %lld of %s", (long long)ampl_shown(ctx, d), ampl_tensor_text(ctx, first));
   for (int i = 0; i < in->nt; i++) {

@@ -7,10 +7,13 @@ static ampl_status infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   const ampl_tensor *input = in->t[0], *weight = in->t[1];
   int64_t shape[AMPL_RANK_MAX], at;
   AMPL_TRY(want_positions(ctx, "input", input));
-  if (weight->ndim != 2) return ampl_error(ctx, AMPL_ESHAPE, "weight is %s, not a matrix", ampl_tensor_text(ctx, weight));
+  if (weight->ndim != 2)
+    return ampl_error(ctx, AMPL_ESHAPE, "weight is %s, not a matrix", ampl_tensor_text(ctx, weight));
   if (input->ndim == AMPL_RANK_MAX)
-    return ampl_error(ctx, AMPL_ESHAPE, "input %s has all dimensions that a tensor can have", ampl_tensor_text(ctx, input));
-  if (in->p[PADDING].i != AMPL_ABSENT) AMPL_TRY(ampl_resolve_index(ctx, "padding_idx", in->p[PADDING].i, weight->shape[0], &at));
+    return ampl_error(ctx, AMPL_ESHAPE, "input %s has all dimensions that a tensor can have",
+                      ampl_tensor_text(ctx, input));
+  if (in->p[PADDING].i != AMPL_ABSENT)
+    AMPL_TRY(ampl_resolve_index(ctx, "padding_idx", in->p[PADDING].i, weight->shape[0], &at));
   memcpy(shape, input->shape, sizeof shape);
   shape[input->ndim] = weight->shape[1];
   out->dtype = weight->dtype;
@@ -26,10 +29,11 @@ static ampl_status back(ampl_grad *g) {
 }
 
 AMPL_OP(embedding,
-  .doc = "The rows of `weight` at the positions in `input`.  Row padding_idx gets no gradient; with scale_grad_by_freq a "
-         "row's gradient is divided by how often it was used.",
-  .args = {LABELS("input"), TENSOR_ONLY("weight"), CLASS("padding_idx", AMPL_ABSENT), BOOL("scale_grad_by_freq", false)},
-  .save = AMPL_SAVE_X(0), .infer = infer, .backward = back);
+        .doc = "The rows of `weight` at the positions in `input`.  Row padding_idx gets no gradient; with "
+               "scale_grad_by_freq a row's gradient is divided by how often it was used.",
+        .args = {LABELS("input"), TENSOR_ONLY("weight"), CLASS("padding_idx", AMPL_ABSENT),
+                 BOOL("scale_grad_by_freq", false)},
+        .save = AMPL_SAVE_X(0), .infer = infer, .backward = back);
 
 static ampl_status backward_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   const ampl_tensor *dy = in->t[0];
@@ -47,10 +51,10 @@ static ampl_status backward_back(ampl_grad *g) {
   return AMPL_OK;
 }
 
-AMPL_OP(embedding_backward,
-  .doc = "The gradient of embedding's weight of `rows` rows.",
-  .args = {TENSOR_ONLY("dy"), LABELS("input"), INT_REQ("rows"), INT_OPT("padding_idx"), BOOL("scale_grad_by_freq", false)},
-  .flags = AMPL_OP_INTERNAL, .save = AMPL_SAVE_X(1), .infer = backward_infer, .backward = backward_back);
+AMPL_OP(embedding_backward, .doc = "The gradient of embedding's weight of `rows` rows.",
+        .args = {TENSOR_ONLY("dy"), LABELS("input"), INT_REQ("rows"), INT_OPT("padding_idx"),
+                 BOOL("scale_grad_by_freq", false)},
+        .flags = AMPL_OP_INTERNAL, .save = AMPL_SAVE_X(1), .infer = backward_infer, .backward = backward_back);
 
 static ampl_status factor_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   return ampl_meta_shape(ctx, out, 2, (int64_t[]){in->t[0]->shape[0], 1});

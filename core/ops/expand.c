@@ -31,7 +31,7 @@ static ampl_status backward(ampl_grad *g) {
 }
 
 AMPL_OP(expand,
-  .doc = "x with dimensions of size 1, and new ones in front, repeated to `size`; -1 keeps a size.  A view: nothing is "
-         "copied.",
+  .doc = "x with dimensions of size 1, and new ones in front, repeated to `size`; -1 keeps a size.  A view: nothing "
+         "is copied.",
   .args = {TENSOR_ONLY("x"), SHAPE_REQ("size")},
   .flags = AMPL_OP_VIEW, .infer = infer, .backward = backward);

@@ -1,4 +1,5 @@
-/* flip.c: positions in another order: flip turns dimensions around, roll moves them on, what falls out comes in again. */
+/* flip.c: positions in another order: flip turns dimensions around, roll moves them on, what falls out comes in
+ * again. */
 #include "op.h"
 
 static ampl_status like_x(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
@@ -33,7 +34,7 @@ static ampl_status roll_backward(ampl_grad *g) {
 }
 
 AMPL_OP(roll,
-  .doc = "Dimensions `dims` moved on by `shifts` positions, the last ones coming in at the front; without dims, x as one "
-         "row.",
-  .args = {TENSOR_ONLY("x"), SIZES_REQ("shifts"), DIMS("dims")},
-  .flags = AMPL_OP_DENSE, .infer = roll_infer, .backward = roll_backward);
+        .doc = "Dimensions `dims` moved on by `shifts` positions, the last ones coming in at the front; without dims, "
+               "x as one row.",
+        .args = {TENSOR_ONLY("x"), SIZES_REQ("shifts"), DIMS("dims")}, .flags = AMPL_OP_DENSE, .infer = roll_infer,
+        .backward = roll_backward);

@@ -1,4 +1,5 @@
-/* im2col.c: images cut into patches, one column each (im2col, in Lua F.unfold), and patches added up to images (fold). */
+/* im2col.c: images cut into patches, one column each (im2col, in Lua F.unfold), and patches added up to images
+ * (fold). */
 #include "op.h"
 
 enum { DILATION = 1, PADDING, STRIDE, WINDOW_PARAMS };  /* parameters, behind kernel_size */
@@ -13,11 +14,14 @@ static ampl_status windows(ampl_ctx *ctx, const ampl_value *p, const int64_t *im
     int64_t kernel = ampl_nth(p[0].l, d, 1), dilation = ampl_nth(p[DILATION].l, d, 1);
     int64_t padding = ampl_nth(p[PADDING].l, d, 0), stride = ampl_nth(p[STRIDE].l, d, 1);
     if (kernel < 1 || dilation < 1 || stride < 1 || padding < 0)
-      return ampl_error(ctx, AMPL_EVALUE, "kernel_size %lld, dilation %lld, stride %lld, padding %lld: sizes are 1 or more, "
-                        "padding 0 or more", (long long)kernel, (long long)dilation, (long long)stride, (long long)padding);
+      return ampl_error(ctx, AMPL_EVALUE,
+                        "kernel_size %lld, dilation %lld, stride %lld, padding %lld: sizes are 1 or more, "
+                        "padding 0 or more",
+                        (long long)kernel, (long long)dilation, (long long)stride, (long long)padding);
     int64_t room = image[d] + 2 * padding - dilation * (kernel - 1) - 1;
     if (room < 0)
-      return ampl_error(ctx, AMPL_ESHAPE, "a kernel of %lld (dilation %lld) does not fit an image side of %lld with padding %lld",
+      return ampl_error(ctx, AMPL_ESHAPE,
+                        "a kernel of %lld (dilation %lld) does not fit an image side of %lld with padding %lld",
                         (long long)kernel, (long long)dilation, (long long)image[d], (long long)padding);
     n[d] = room / stride + 1;
   }
@@ -39,15 +43,15 @@ static ampl_status im2col_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *o
 
 static ampl_status im2col_back(ampl_grad *g) {
   const ampl_meta *x = &g->xm[0];
-  ampl_grad_set(g, 0, EV(&g->e, fold, T(g->dy[0]), P(V_L(2, x->shape + x->ndim - 2), g->p[0], g->p[1], g->p[2], g->p[3])));
+  ampl_grad_set(g, 0,
+                EV(&g->e, fold, T(g->dy[0]), P(V_L(2, x->shape + x->ndim - 2), g->p[0], g->p[1], g->p[2], g->p[3])));
   return AMPL_OK;
 }
 
 AMPL_OP(im2col,
-  .doc = "Images cut into patches, which may overlap: (n, c, h, w) to (n, c * kernel size, number of patches).  In Lua this "
-         "is F.unfold.",
-  .args = {TENSOR_ONLY("x"), WINDOW},
-  .flags = AMPL_OP_F_ONLY, .infer = im2col_infer, .backward = im2col_back);
+        .doc = "Images cut into patches, which may overlap: (n, c, h, w) to (n, c * kernel size, number of patches).  "
+               "In Lua this is F.unfold.",
+        .args = {TENSOR_ONLY("x"), WINDOW}, .flags = AMPL_OP_F_ONLY, .infer = im2col_infer, .backward = im2col_back);
 
 static ampl_status fold_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   const ampl_tensor *x = in->t[0];
@@ -58,14 +62,15 @@ static ampl_status fold_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out
                       ampl_tensor_text(ctx, x));
   AMPL_TRY(ampl_check_nth(ctx, "output_size", size, 2));
   const int64_t image[2] = {ampl_nth(size, 0, 1), ampl_nth(size, 1, 1)};
-  if (image[0] < 1 || image[1] < 1) return ampl_error(ctx, AMPL_EVALUE, "output_size %s", ampl_shape_text(ctx, 2, image));
+  if (image[0] < 1 || image[1] < 1)
+    return ampl_error(ctx, AMPL_EVALUE, "output_size %s", ampl_shape_text(ctx, 2, image));
   AMPL_TRY(windows(ctx, in->p + 1, image, n));
   int64_t area = ampl_nth(in->p[1].l, 0, 1) * ampl_nth(in->p[1].l, 1, 1);
   const int64_t *patches = x->shape + x->ndim - 2;
   if (patches[0] % area != 0 || patches[1] != n[0] * n[1])
-    return ampl_error(ctx, AMPL_ESHAPE, "x is %s; an image of %lld x %lld has %lld patches, of a multiple of %lld elements",
-                      ampl_tensor_text(ctx, x), (long long)image[0], (long long)image[1], (long long)(n[0] * n[1]),
-                      (long long)area);
+    return ampl_error(
+        ctx, AMPL_ESHAPE, "x is %s; an image of %lld x %lld has %lld patches, of a multiple of %lld elements",
+        ampl_tensor_text(ctx, x), (long long)image[0], (long long)image[1], (long long)(n[0] * n[1]), (long long)area);
   return x->ndim == 2 ? ampl_meta_shape(ctx, out, 3, (int64_t[]){patches[0] / area, image[0], image[1]})
                       : ampl_meta_shape(ctx, out, 4, (int64_t[]){x->shape[0], patches[0] / area, image[0], image[1]});
 }

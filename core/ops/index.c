@@ -1,5 +1,5 @@
-/* index.c: elements picked, replaced and added to along one dimension, by index tensors: index_select and index_add take
- * whole slices; gather, scatter, scatter_add and take_along_dim single elements. */
+/* index.c: elements picked, replaced and added to along one dimension, by index tensors: index_select and index_add
+ * take whole slices; gather, scatter, scatter_add and take_along_dim single elements. */
 #include "positions.h"
 
 /* ------------------------------------------------------------------------------------------------ slices ---------- */
@@ -53,8 +53,9 @@ static ampl_status index_add_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta
   AMPL_TRY(want_same_dtype(ctx, "source", source, x));
   memcpy(want, x->shape, sizeof want);
   if (x->ndim > 0) want[in->p[0].i] = index->numel;
-  bool fits = x->ndim == 0 ? source->numel == 1 && index->numel == 1
-                           : source->ndim == x->ndim && memcmp(want, source->shape, (size_t)x->ndim * sizeof *want) == 0;
+  bool fits = x->ndim == 0
+                  ? source->numel == 1 && index->numel == 1
+                  : source->ndim == x->ndim && memcmp(want, source->shape, (size_t)x->ndim * sizeof *want) == 0;
   if (!fits)
     return ampl_error(ctx, AMPL_ESHAPE, "source is %s; x %s with %lld positions along dim %lld wants %s",
                       ampl_tensor_text(ctx, source), ampl_shape_text(ctx, x->ndim, x->shape), (long long)index->numel,
@@ -81,8 +82,8 @@ AMPL_OP(index_add,
 /* ------------------------------------------------------------------------------------------------ elements -------- */
 
 /* `index` has x's rank and, but for `dim` (and for `all`, there too), none of its sizes is larger than `in`'s. */
-static ampl_status want_inside(ampl_ctx *ctx, const ampl_tensor *index, const char *name, const ampl_tensor *in, int64_t dim,
-                               bool all) {
+static ampl_status want_inside(ampl_ctx *ctx, const ampl_tensor *index, const char *name, const ampl_tensor *in,
+                               int64_t dim, bool all) {
   bool fits = index->ndim == in->ndim || (index->ndim <= 1 && in->ndim <= 1);
   for (int d = 0; fits && d < index->ndim && in->ndim > 0; d++)
     fits = (d == dim && !all) || index->shape[d] <= in->shape[d];
@@ -105,9 +106,10 @@ static ampl_status gather_back(ampl_grad *g) {
 }
 
 AMPL_OP(gather,
-  .doc = "The elements of x at the positions in `index` along `dim`: y[i][j] = x[index[i][j]][j] for the first dimension.",
-  .args = {TENSOR_ONLY("x"), DIM_REQ("dim"), LABELS("index")},
-  .save = AMPL_SAVE_X(1), .infer = gather_infer, .backward = gather_back);
+        .doc = "The elements of x at the positions in `index` along `dim`: y[i][j] = x[index[i][j]][j] for the first "
+               "dimension.",
+        .args = {TENSOR_ONLY("x"), DIM_REQ("dim"), LABELS("index")}, .save = AMPL_SAVE_X(1), .infer = gather_infer,
+        .backward = gather_back);
 
 static ampl_status gather_backward_back(ampl_grad *g) {
   ampl_grad_set(g, 0, EV(&g->e, gather, T(g->dy[0], g->x[1]), P(g->p[1])));
@@ -151,10 +153,10 @@ static ampl_status scatter_back(ampl_grad *g) {
 }
 
 AMPL_OP(scatter,
-  .doc = "x with the elements of src (or one number) at the positions in `index` along `dim`; of several for one place, the "
-         "last one stays.",
-  .args = {TENSOR_ONLY("x"), DIM_REQ("dim"), LABELS("index"), TENSOR("src")},
-  .flags = AMPL_OP_INPLACE, .save = AMPL_SAVE_X(1), .infer = scatter_infer, .backward = scatter_back);
+        .doc = "x with the elements of src (or one number) at the positions in `index` along `dim`; of several for "
+               "one place, the last one stays.",
+        .args = {TENSOR_ONLY("x"), DIM_REQ("dim"), LABELS("index"), TENSOR("src")}, .flags = AMPL_OP_INPLACE,
+        .save = AMPL_SAVE_X(1), .infer = scatter_infer, .backward = scatter_back);
 
 static ampl_status scatter_add_back(ampl_grad *g) {
   if (g->need[0]) ampl_grad_set(g, 0, g->dy[0]);
@@ -194,8 +196,9 @@ static ampl_status take_along_dim_compose(ampl_eval *e, const ampl_args *in, amp
   return ampl_eval_return(e, EV(e, gather, T(x, index), P(V_I(d))), out);
 }
 
-AMPL_OP(take_along_dim,
-  .doc = "gather with broadcasting; without `dim`, on x and indices as one row each.  Takes what argsort or argmax with "
-         "keepdim return.",
-  .args = {TENSOR_ONLY("x"), LABELS("indices"), DIM_OPT("dim")},
-  .compose = take_along_dim_compose);
+AMPL_OP(
+    take_along_dim,
+    .doc =
+        "gather with broadcasting; without `dim`, on x and indices as one row each.  Takes what argsort or argmax with "
+        "keepdim return.",
+    .args = {TENSOR_ONLY("x"), LABELS("indices"), DIM_OPT("dim")}, .compose = take_along_dim_compose);

@@ -1,5 +1,5 @@
-/* index_put.c: indexing with a list of index tensors, one for each of the first dimensions, some absent, some masks: index
- * reads, index_put writes.
+/* index_put.c: indexing with a list of index tensors, one for each of the first dimensions, some absent, some masks:
+ * index reads, index_put writes.
  *
  * The list becomes one tensor of flat positions within the indexed dimensions (index_positions: masks opened, index
  * tensors broadcast); take_at and put_at read and write there, and are each other's gradients. */
@@ -15,7 +15,8 @@ static ampl_status indexed_dims(ampl_ctx *ctx, const ampl_tensor *x, ampl_tensor
     int takes = v && v->dtype == AMPL_BOOL ? v->ndim : 1;
     if (v && v->dtype != AMPL_BOOL) AMPL_TRY(want_positions(ctx, "an index", v));
     if (d + takes > x->ndim)
-      return ampl_error(ctx, AMPL_ESHAPE, "indices for %d or more dimensions, x is %s", d + takes, ampl_tensor_text(ctx, x));
+      return ampl_error(ctx, AMPL_ESHAPE, "indices for %d or more dimensions, x is %s", d + takes,
+                        ampl_tensor_text(ctx, x));
     for (int k = 0; k < takes; k++, d++) {
       if (!v) continue;
       dims[(*ndims)++] = d;
@@ -80,10 +81,9 @@ static ampl_status take_at_backward_back(ampl_grad *g) {
   return AMPL_OK;
 }
 
-AMPL_OP(take_at_backward,
-  .doc = "Zeros of `shape`, with dy added at flat positions within the dimensions `dims`.",
-  .args = {TENSOR_ONLY("dy"), POSITIONS, SIZES_REQ("shape"), SIZES_REQ("dims")},
-  .flags = AMPL_OP_INTERNAL, .save = AMPL_SAVE_X(1), .infer = take_at_backward_infer, .backward = take_at_backward_back);
+AMPL_OP(take_at_backward, .doc = "Zeros of `shape`, with dy added at flat positions within the dimensions `dims`.",
+        .args = {TENSOR_ONLY("dy"), POSITIONS, SIZES_REQ("shape"), SIZES_REQ("dims")}, .flags = AMPL_OP_INTERNAL,
+        .save = AMPL_SAVE_X(1), .infer = take_at_backward_infer, .backward = take_at_backward_back);
 
 static ampl_status put_at_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   const ampl_tensor *x = in->t[0], *p = in->t[1], *values = in->t[2];
@@ -119,7 +119,8 @@ AMPL_OP(put_at,
 /* ------------------------------------------------------------------------------------------------ by lists -------- */
 
 /* The list's flat positions and dimensions.  `list`: x in front of the index tensors. */
-static ampl_tensor *positions_of(ampl_eval *e, ampl_tensor *x, ampl_tensor *const *index, int n, int64_t *dims, int *ndims) {
+static ampl_tensor *positions_of(ampl_eval *e, ampl_tensor *x, ampl_tensor *const *index, int n, int64_t *dims,
+                                 int *ndims) {
   ampl_tensor *list[AMPL_RANK_MAX + 1];
   if (n == 0 || n > AMPL_RANK_MAX) {
     e->status = ampl_error(e->ctx, AMPL_EARG, "%d indices for x %s", n, ampl_shape_text(e->ctx, x->ndim, x->shape));
@@ -139,11 +140,12 @@ static ampl_status index_compose(ampl_eval *e, const ampl_args *in, ampl_tensor 
   return ampl_eval_return(e, EV(e, take_at, T(in->t[0], p), P(V_L(ndims, dims))), out);
 }
 
-AMPL_OP(index,
-  .doc = "x at the positions that a list of index tensors and masks picks, one for each of the first dimensions (a mask "
-         "stands for as many as it has): what x[idx] and x[mask] read.",
-  .args = {TENSOR_ONLY("x"), TENSORS("indices")},
-  .flags = AMPL_OP_METHOD_ONLY, .compose = index_compose);
+AMPL_OP(
+    index,
+    .doc =
+        "x at the positions that a list of index tensors and masks picks, one for each of the first dimensions (a mask "
+        "stands for as many as it has): what x[idx] and x[mask] read.",
+    .args = {TENSOR_ONLY("x"), TENSORS("indices")}, .flags = AMPL_OP_METHOD_ONLY, .compose = index_compose);
 
 static ampl_status index_put_compose(ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
   int64_t dims[AMPL_RANK_MAX];

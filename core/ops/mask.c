@@ -10,7 +10,8 @@ static ampl_status masked_select_back(ampl_grad *g) {
 
 static ampl_status masked_select_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   const ampl_tensor *x = in->t[0], *mask = in->t[1];
-  if (mask->dtype != AMPL_BOOL) return ampl_error(ctx, AMPL_EDTYPE, "mask is %s, not bool", ampl_tensor_text(ctx, mask));
+  if (mask->dtype != AMPL_BOOL)
+    return ampl_error(ctx, AMPL_EDTYPE, "mask is %s, not bool", ampl_tensor_text(ctx, mask));
   AMPL_TRY(ampl_meta_shape(ctx, out, x->ndim, x->shape));
   return ampl_meta_broadcast(ctx, out, mask->ndim, mask->shape);
 }
@@ -36,6 +37,6 @@ AMPL_OP(masked_select_backward,
   .backward = masked_select_backward_back);
 
 AMPL_OP(nonzero,
-  .doc = "The positions of the elements that are not 0: one row each, one column for each dimension, in row-major order.",
-  .args = {TENSOR_ONLY("x")},
-  .flags = AMPL_OP_NO_GRAD | AMPL_OP_DYNAMIC);
+        .doc = "The positions of the elements that are not 0: one row each, one column for each dimension, in "
+               "row-major order.",
+        .args = {TENSOR_ONLY("x")}, .flags = AMPL_OP_NO_GRAD | AMPL_OP_DYNAMIC);

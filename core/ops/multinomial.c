@@ -7,8 +7,10 @@ static ampl_status compose(ampl_eval *e, const ampl_args *in, ampl_tensor **out)
   ampl_tensor *x = in->t[0];
   int64_t k = in->p[SAMPLES].i, n = x->ndim > 0 ? x->shape[x->ndim - 1] : 0;
   if (x->ndim != 1 && x->ndim != 2)
-    return ampl_error(e->ctx, AMPL_ESHAPE, "weights are %s; they must be a vector, or a row for each draw", ampl_tensor_text(e->ctx, x));
-  if (!ampl_is_float(x)) return ampl_error(e->ctx, AMPL_EDTYPE, "weights are %s; they must be floats", ampl_tensor_text(e->ctx, x));
+    return ampl_error(e->ctx, AMPL_ESHAPE, "weights are %s; they must be a vector, or a row for each draw",
+                      ampl_tensor_text(e->ctx, x));
+  if (!ampl_is_float(x))
+    return ampl_error(e->ctx, AMPL_EDTYPE, "weights are %s; they must be floats", ampl_tensor_text(e->ctx, x));
   if (k < 1 || n < 1 || (!in->p[REPLACEMENT].i && k > n))
     return ampl_error(e->ctx, AMPL_EVALUE, "%lld draws from %lld classes%s", (long long)k, (long long)n,
                       in->p[REPLACEMENT].i ? "" : " without replacement");
@@ -18,10 +20,10 @@ static ampl_status compose(ampl_eval *e, const ampl_args *in, ampl_tensor **out)
 }
 
 AMPL_OP(multinomial,
-  .doc = "num_samples positions, each drawn with a probability in proportion to its weight: of a vector, or of every row of a "
-         "matrix.",
-  .args = {TENSOR_ONLY("x"), INT_REQ("num_samples"), BOOL("replacement", false)},
-  .flags = AMPL_OP_NO_GRAD | AMPL_OP_RANDOM, .compose = compose);
+        .doc = "num_samples positions, each drawn with a probability in proportion to its weight: of a vector, or of "
+               "every row of a matrix.",
+        .args = {TENSOR_ONLY("x"), INT_REQ("num_samples"), BOOL("replacement", false)},
+        .flags = AMPL_OP_NO_GRAD | AMPL_OP_RANDOM, .compose = compose);
 
 static ampl_status draw_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   const ampl_tensor *x = in->t[0];

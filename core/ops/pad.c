@@ -1,4 +1,5 @@
-/* pad: a border around the last dimensions; negative sizes cut off.  Pairs (before, behind), the last dimension first. */
+/* pad: a border around the last dimensions; negative sizes cut off.  Pairs (before, behind), the last dimension
+ * first. */
 #include "op.h"
 
 #include <string.h>
@@ -19,7 +20,8 @@ static ampl_status check_mode(ampl_ctx *ctx, int mode, int64_t n, int64_t before
 /* The shape of x padded. */
 static ampl_status padded_shape(ampl_ctx *ctx, int nd, const int64_t *x, ampl_ints pad, int mode, int64_t *shape) {
   if (pad.n % 2 != 0 || pad.n / 2 > nd)
-    return ampl_error(ctx, AMPL_EARG, "%lld numbers for %s: pad holds pairs (before, behind), the last dimension's first",
+    return ampl_error(ctx, AMPL_EARG,
+                      "%lld numbers for %s: pad holds pairs (before, behind), the last dimension's first",
                       (long long)pad.n, ampl_shape_text(ctx, nd, x));
   memcpy(shape, x, (size_t)nd * sizeof *shape);
   for (int k = 0; k < pad.n / 2; k++) {
@@ -27,7 +29,8 @@ static ampl_status padded_shape(ampl_ctx *ctx, int nd, const int64_t *x, ampl_in
     int64_t before = pad.v[2 * k], behind = pad.v[2 * k + 1];
     if (mode != CONSTANT && (before != 0 || behind != 0)) AMPL_TRY(check_mode(ctx, mode, x[d], before, behind, d));
     shape[d] += before + behind;
-    if (shape[d] < 0 || (mode == CIRCULAR && (before < 0 ? -before : 0) + (behind < 0 ? -behind : 0) >= x[d] && x[d] > 0))
+    if (shape[d] < 0 ||
+        (mode == CIRCULAR && (before < 0 ? -before : 0) + (behind < 0 ? -behind : 0) >= x[d] && x[d] > 0))
       return ampl_error(ctx, AMPL_ESHAPE, "nothing is left of dimension %lld (size %lld) with %lld and %lld",
                         (long long)ampl_shown(ctx, d), (long long)x[d], (long long)before, (long long)behind);
   }
@@ -68,7 +71,8 @@ static ampl_status backward_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta 
   AMPL_TRY(ampl_meta_shape(ctx, out, (int)shape.n, shape.v));
   AMPL_TRY(padded_shape(ctx, out->ndim, out->shape, in->p[1].l, (int)in->p[2].i, padded));
   if (dy->ndim == out->ndim && memcmp(padded, dy->shape, (size_t)out->ndim * sizeof *padded) == 0) return AMPL_OK;
-  return ampl_error(ctx, AMPL_ESHAPE, "%s, expected %s", ampl_tensor_text(ctx, dy), ampl_shape_text(ctx, out->ndim, padded));
+  return ampl_error(ctx, AMPL_ESHAPE, "%s, expected %s", ampl_tensor_text(ctx, dy),
+                    ampl_shape_text(ctx, out->ndim, padded));
 }
 
 static ampl_status backward_backward(ampl_grad *g) {

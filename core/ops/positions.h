@@ -11,7 +11,8 @@ static inline ampl_status want_positions(ampl_ctx *ctx, const char *name, const 
   return ampl_error(ctx, AMPL_EDTYPE, "%s is %s; positions are i64 or i32", name, ampl_tensor_text(ctx, index));
 }
 
-static inline ampl_status want_same_dtype(ampl_ctx *ctx, const char *name, const ampl_tensor *value, const ampl_tensor *x) {
+static inline ampl_status want_same_dtype(ampl_ctx *ctx, const char *name, const ampl_tensor *value,
+                                          const ampl_tensor *x) {
   if (value->dtype == x->dtype || value->flags & AMPL_T_NUMBER) return AMPL_OK;
   return ampl_error(ctx, AMPL_EDTYPE, "%s is %s, x is %s: bring them to one dtype with x:to(dtype)", name,
                     ampl_dtype_name((ampl_dtype)value->dtype), ampl_dtype_name((ampl_dtype)x->dtype));

@@ -1,7 +1,7 @@
 /* slice.c: parts of a tensor as views: select, narrow, slice, unfold (windows), and their common gradient.
  *
- * Each op is one function that changes a geometry.  Forward applies it to x's own; backward to that of a row-major tensor
- * of x's shape, and view_backward writes dy there. */
+ * Each op is one function that changes a geometry.  Forward applies it to x's own; backward to that of a row-major
+ * tensor of x's shape, and view_backward writes dy there. */
 #include "view.h"
 
 typedef ampl_status geometry_fn(ampl_ctx *ctx, const ampl_value *p, ampl_meta *m);
@@ -79,7 +79,8 @@ static int64_t bound(int64_t i, int64_t size, int64_t otherwise) {
 static ampl_status slice_geometry(ampl_ctx *ctx, const ampl_value *p, ampl_meta *m) {
   int64_t d = p[0].i, step = p[3].i, size = m->shape[d];
   int64_t start = bound(p[1].i, size, 0), stop = bound(p[2].i, size, size);
-  if (step < 1) return ampl_error(ctx, AMPL_EVALUE, "step %lld; steps are 1 or more (flip turns around)", (long long)step);
+  if (step < 1)
+    return ampl_error(ctx, AMPL_EVALUE, "step %lld; steps are 1 or more (flip turns around)", (long long)step);
   int64_t length = stop > start ? (stop - start - 1) / step + 1 : 0;
   if (length > 0) m->offset += start * m->strides[d];
   m->shape[d] = length;
@@ -92,11 +93,14 @@ static ampl_status slice_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *ou
 }
 static ampl_status slice_backward(ampl_grad *g) { return backward_by(g, slice_geometry); }
 
-AMPL_OP(slice,
-  .doc = "Every step-th position of dimension `dim` from `start` to `stop`, both included; bounds beyond the dimension "
-         "are cut to it.  A view.  (In C `stop` is the first position that is left out.)",
-  .args = {TENSOR_ONLY("x"), DIM("dim", 0), INDEX_OPT("start"), STOP_OPT("stop", "the last position taken"), INT("step", 1)},
-  .flags = AMPL_OP_VIEW, .infer = slice_infer, .backward = slice_backward);
+AMPL_OP(
+    slice,
+    .doc =
+        "Every step-th position of dimension `dim` from `start` to `stop`, both included; bounds beyond the dimension "
+        "are cut to it.  A view.  (In C `stop` is the first position that is left out.)",
+    .args = {TENSOR_ONLY("x"), DIM("dim", 0), INDEX_OPT("start"), STOP_OPT("stop", "the last position taken"),
+             INT("step", 1)},
+    .flags = AMPL_OP_VIEW, .infer = slice_infer, .backward = slice_backward);
 
 /* ------------------------------------------------------------------------------------------------ unfold ---------- */
 
@@ -123,10 +127,10 @@ static ampl_status unfold_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *o
 static ampl_status unfold_backward(ampl_grad *g) { return backward_by(g, unfold_geometry); }
 
 AMPL_OP(unfold,
-  .doc = "Windows of `size` positions of `dimension`, one every `step`: the dimension counts the windows, a new last one "
-         "their elements.  A view.  (F.unfold cuts images into patches.)",
-  .args = {TENSOR_ONLY("x"), DIM_REQ("dimension"), INT_REQ("size"), INT_REQ("step")},
-  .flags = AMPL_OP_VIEW | AMPL_OP_METHOD_ONLY, .infer = unfold_infer, .backward = unfold_backward);
+        .doc = "Windows of `size` positions of `dimension`, one every `step`: the dimension counts the windows, a new "
+               "last one their elements.  A view.  (F.unfold cuts images into patches.)",
+        .args = {TENSOR_ONLY("x"), DIM_REQ("dimension"), INT_REQ("size"), INT_REQ("step")},
+        .flags = AMPL_OP_VIEW | AMPL_OP_METHOD_ONLY, .infer = unfold_infer, .backward = unfold_backward);
 
 /* ------------------------------------------------------------------------------------------------ gradients ------- */
 

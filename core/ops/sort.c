@@ -1,4 +1,5 @@
-/* sort.c: values in order: sort, argsort, topk, unique.  NaN counts as the largest value; equal values keep their order. */
+/* sort.c: values in order: sort, argsort, topk, unique.  NaN counts as the largest value; equal values keep their
+ * order. */
 #include "op.h"
 
 #include <string.h>
@@ -62,8 +63,8 @@ static ampl_status unique_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *o
 }
 
 AMPL_OP(unique,
-  .doc = "The different values of x, or of its slices along `dim`, in rising order; with return_inverse, also where each "
-         "element of x is among them; with return_counts, how often each occurs.",
-  .args = {TENSOR_ONLY("x"), BOOL("sorted", true), BOOL("return_inverse", false), BOOL("return_counts", false),
-           DIM_OPT("dim")},
-  .nout = 3, .flags = AMPL_OP_DYNAMIC, .infer = unique_infer);
+        .doc = "The different values of x, or of its slices along `dim`, in rising order; with return_inverse, also "
+               "where each element of x is among them; with return_counts, how often each occurs.",
+        .args = {TENSOR_ONLY("x"), BOOL("sorted", true), BOOL("return_inverse", false), BOOL("return_counts", false),
+                 DIM_OPT("dim")},
+        .nout = 3, .flags = AMPL_OP_DYNAMIC, .infer = unique_infer);

@@ -74,18 +74,17 @@ static ampl_status repeat_interleave_compose(ampl_eval *e, const ampl_args *in, 
   } else {
     if (repeats->ndim != 1 || repeats->numel != x->shape[d])
       return ampl_error(e->ctx, AMPL_ESHAPE, "repeats is %s; dimension %lld of %s wants {%lld}",
-                        ampl_tensor_text(e->ctx, repeats), (long long)ampl_shown(e->ctx, d), ampl_tensor_text(e->ctx, x),
-                        (long long)x->shape[d]);
+                        ampl_tensor_text(e->ctx, repeats), (long long)ampl_shown(e->ctx, d),
+                        ampl_tensor_text(e->ctx, x), (long long)x->shape[d]);
     y = EV(e, index_select, T(x, EV(e, repeat_positions, T(repeats))), P(V_I(d)));
   }
   return ampl_eval_return(e, y, out);
 }
 
 AMPL_OP(repeat_interleave,
-  .doc = "Every position of dimension `dim` (without it: of x as one row) repeated `repeats` times: a number, or one for "
-         "each position.",
-  .args = {TENSOR_ONLY("x"), TENSOR("repeats"), DIM_OPT("dim")},
-  .compose = repeat_interleave_compose);
+        .doc = "Every position of dimension `dim` (without it: of x as one row) repeated `repeats` times: a number, "
+               "or one for each position.",
+        .args = {TENSOR_ONLY("x"), TENSOR("repeats"), DIM_OPT("dim")}, .compose = repeat_interleave_compose);
 
 AMPL_OP(repeat_positions,
   .doc = "Position i as often as repeats[i] says, in order.",

@@ -13,10 +13,10 @@ static ampl_status tril_backward(ampl_grad *g) {
 }
 
 AMPL_OP(tril,
-  .doc = "The lower triangle of a matrix (the last two dimensions), up to a diagonal: 0 the main one, 1 the one above; 0 "
-         "elsewhere.",
-  .args = {TENSOR_ONLY("x"), INT("diagonal", 0)},
-  .flags = AMPL_OP_INPLACE | AMPL_OP_DENSE, .infer = tri_infer, .backward = tril_backward);
+        .doc = "The lower triangle of a matrix (the last two dimensions), up to a diagonal: 0 the main one, 1 the one "
+               "above; 0 elsewhere.",
+        .args = {TENSOR_ONLY("x"), INT("diagonal", 0)}, .flags = AMPL_OP_INPLACE | AMPL_OP_DENSE, .infer = tri_infer,
+        .backward = tril_backward);
 
 static ampl_status triu_backward(ampl_grad *g) {
   ampl_grad_set(g, 0, EV(&g->e, triu, T(g->dy[0]), P(g->p[0])));
@@ -24,10 +24,10 @@ static ampl_status triu_backward(ampl_grad *g) {
 }
 
 AMPL_OP(triu,
-  .doc = "The upper triangle of a matrix (the last two dimensions), from a diagonal on: 0 the main one, 1 the one above; 0 "
-         "elsewhere.",
-  .args = {TENSOR_ONLY("x"), INT("diagonal", 0)},
-  .flags = AMPL_OP_INPLACE | AMPL_OP_DENSE, .infer = tri_infer, .backward = triu_backward);
+        .doc = "The upper triangle of a matrix (the last two dimensions), from a diagonal on: 0 the main one, 1 the "
+               "one above; 0 elsewhere.",
+        .args = {TENSOR_ONLY("x"), INT("diagonal", 0)}, .flags = AMPL_OP_INPLACE | AMPL_OP_DENSE, .infer = tri_infer,
+        .backward = triu_backward);
 
 /* Where diagonal k of a rows x columns matrix starts, and its length. */
 static int64_t diagonal_of(int64_t rows, int64_t columns, int64_t k, int64_t *row, int64_t *column) {

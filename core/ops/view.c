@@ -1,4 +1,5 @@
-/* view.c: the same elements in the same order under another shape: view, reshape, flatten, unflatten, squeeze, unsqueeze. */
+/* view.c: the same elements in the same order under another shape: view, reshape, flatten, unflatten, squeeze,
+ * unsqueeze. */
 #include "view.h"
 
 /* The shape that `l` asks for, one -1 worked out from the `numel` elements there are. */
@@ -81,11 +82,13 @@ static ampl_status back_to_shape(ampl_grad *g) {
   return AMPL_OK;
 }
 
-AMPL_OP(view,
-  .doc = "x's elements under another shape, sharing its memory; one size may be -1.  Where x's strides do not allow it, "
-         "an error says so: reshape copies.",
-  .args = {TENSOR_ONLY("x"), SHAPE_REQ("size", "the new shape")},
-  .flags = AMPL_OP_VIEW, .infer = view_infer, .backward = back_to_shape);
+AMPL_OP(
+    view,
+    .doc =
+        "x's elements under another shape, sharing its memory; one size may be -1.  Where x's strides do not allow it, "
+        "an error says so: reshape copies.",
+    .args = {TENSOR_ONLY("x"), SHAPE_REQ("size", "the new shape")}, .flags = AMPL_OP_VIEW, .infer = view_infer,
+    .backward = back_to_shape);
 
 /* `shape` must have x's number of elements. */
 static ampl_status reshaped(ampl_eval *e, ampl_tensor *x, int ndim, const int64_t *shape, ampl_tensor **out) {

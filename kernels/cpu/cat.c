@@ -21,8 +21,8 @@ static ampl_status stack(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) 
   for (int k = 0; k < y->ndim - 1; k++) strides[k] = y->strides[k < d ? k : k + 1];
   for (int i = 0; i < in->nt; i++) {
     const ampl_tensor *x = in->t[i];
-    ampl_cpu_move(ctx, ampl_dtype_size((ampl_dtype)y->dtype), x->ndim, x->shape, ampl_cpu_at(y, i * y->strides[d]), strides,
-                  x->data, x->strides);
+    ampl_cpu_move(ctx, ampl_dtype_size((ampl_dtype)y->dtype), x->ndim, x->shape, ampl_cpu_at(y, i * y->strides[d]),
+                  strides, x->data, x->strides);
   }
   return AMPL_OK;
 }

@@ -15,7 +15,8 @@ static ampl_status integers_get(ampl_ctx *ctx, const ampl_tensor *x, int64_t **o
   for (int d = x->ndim - 1; d >= 0; d--) dense[d] = step, step *= x->shape[d];
   char *raw = (char *)*out + (8 - size) * (size_t)x->numel;     /* widened from behind their own places */
   ampl_cpu_move(ctx, size, x->ndim, x->shape, raw, dense, x->data, x->strides);
-  for (int64_t i = 0; i < x->numel; i++) ampl_cpu_widen(AMPL_WORK_I64, *out + i, x->dtype, raw + i * (int64_t)size, 1, 1);
+  for (int64_t i = 0; i < x->numel; i++)
+    ampl_cpu_widen(AMPL_WORK_I64, *out + i, x->dtype, raw + i * (int64_t)size, 1, 1);
   return AMPL_OK;
 }
 
@@ -28,7 +29,8 @@ static ampl_status bad_class(ampl_ctx *ctx, int64_t v, int64_t at, int64_t class
                     (long long)ampl_shown(ctx, at), (long long)base, (long long)(classes - 1 + base));
 }
 
-static ampl_status fill_one_hot(ampl_ctx *ctx, const ampl_tensor *x, const int64_t *v, int64_t classes, ampl_tensor **out) {
+static ampl_status fill_one_hot(ampl_ctx *ctx, const ampl_tensor *x, const int64_t *v, int64_t classes,
+                                ampl_tensor **out) {
   int64_t base = ampl_index_base(ctx), shape[AMPL_RANK_MAX];
   if (classes == -1) {
     if (x->numel == 0) return ampl_error(ctx, AMPL_EVALUE, "num_classes is needed: x is empty");
@@ -54,7 +56,8 @@ static ampl_status one_hot(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out
 }
 
 /* Sums in doubles, rounded once. */
-static ampl_status sum_weights(ampl_ctx *ctx, const ampl_tensor *weights, const int64_t *v, int64_t base, ampl_tensor *y) {
+static ampl_status sum_weights(ampl_ctx *ctx, const ampl_tensor *weights, const int64_t *v, int64_t base,
+                               ampl_tensor *y) {
   size_t bytes = (size_t)(y->numel + 1) * sizeof(double);
   double *sum = ampl_cpu_scratch_get(ctx, bytes), w;
   if (!sum) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of sums", bytes);
@@ -110,7 +113,8 @@ static ampl_status histc(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) 
     for (int64_t i = 0; i < x->numel; i += BLOCK) {
       int64_t n = x->numel - i < BLOCK ? x->numel - i : BLOCK;
       const double *v = ampl_cpu_load(&s, AMPL_WORK_F64, 0, i, n, buf);
-      for (int64_t k = 0; k < n; k++) min = v[k] < min || v[k] != v[k] ? v[k] : min, max = v[k] > max || v[k] != v[k] ? v[k] : max;
+      for (int64_t k = 0; k < n; k++)
+        min = v[k] < min || v[k] != v[k] ? v[k] : min, max = v[k] > max || v[k] != v[k] ? v[k] : max;
     }
     if (!isfinite(min) || !isfinite(max))
       return ampl_error(ctx, AMPL_EVALUE, "x has values that are not finite: give min and max");

@@ -29,9 +29,16 @@ static ampl_status embedding_backward(ampl_ctx *ctx, const ampl_args *in, ampl_t
   int64_t rows = in->p[0].i, padding = in->p[1].i;
   ampl_cpu_groups g;
   AMPL_TRY(uses_get(ctx, input, rows, &g));
-  ampl_cpu_adding a = {.dtype = dw->dtype, .dst = dw->data, .src = dy->data, .alpha = 1, .fresh = true, .mean = in->p[2].i,
-                       .skip = padding == AMPL_ABSENT ? -1 : padding, .dest = ampl_cpu_stream_1d(rows, dw->strides[0]),
-                       .part = {ampl_cpu_stream_1d(dw->shape[1], 1), ampl_cpu_stream_1d(dw->shape[1], dy->strides[last])}};
+  ampl_cpu_adding a = {
+      .dtype = dw->dtype,
+      .dst = dw->data,
+      .src = dy->data,
+      .alpha = 1,
+      .fresh = true,
+      .mean = in->p[2].i,
+      .skip = padding == AMPL_ABSENT ? -1 : padding,
+      .dest = ampl_cpu_stream_1d(rows, dw->strides[0]),
+      .part = {ampl_cpu_stream_1d(dw->shape[1], 1), ampl_cpu_stream_1d(dw->shape[1], dy->strides[last])}};
   ampl_cpu_streams_from(1, (const int64_t *const[]){dy->strides}, last, dy->shape, false, &a.source);
   ampl_cpu_add_groups(ctx, &a, &g);
   ampl_cpu_groups_put(ctx, &g);

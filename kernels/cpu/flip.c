@@ -31,7 +31,8 @@ static ampl_status roll(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   ampl_cpu_axis axis[AMPL_RANK_MAX];
   size_t bytes = 0;
   if (x->numel == 0) return AMPL_OK;
-  for (int d = 0; d < nd; d++) axis[d] = flat ? (ampl_cpu_axis){x->numel, 1, NULL} : (ampl_cpu_axis){x->shape[d], x->strides[d], NULL};
+  for (int d = 0; d < nd; d++)
+    axis[d] = flat ? (ampl_cpu_axis){x->numel, 1, NULL} : (ampl_cpu_axis){x->shape[d], x->strides[d], NULL};
   for (int k = 0; k < shifts.n; k++) bytes += (size_t)axis[flat ? 0 : dims.v[k]].n * sizeof(int64_t);
   int64_t *maps = ampl_cpu_scratch_get(ctx, bytes), *map = maps;
   if (!maps) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of positions", bytes);

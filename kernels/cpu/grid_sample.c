@@ -10,8 +10,8 @@ enum { BILINEAR, NEAREST, BICUBIC };            /* the orders of the record's `m
 enum { ZEROS, BORDER, REFLECTION };
 enum { TAPS = 4 };                              /* along one side, at most */
 
-/* One side of an image, and the positions that one grid value reads: at[k] (-1: outside) with weight[k], whose derivative
- * by the grid value is slope[k]. */
+/* One side of an image, and the positions that one grid value reads: at[k] (-1: outside) with weight[k], whose
+ * derivative by the grid value is slope[k]. */
 typedef struct side {
   int64_t n;
   int     mode, padding, taps;
@@ -114,8 +114,9 @@ static void sample_job(void *ud, int64_t i, int thread) {
         for (int a = 0; a < w->side[0].taps; a++)
           for (int b = 0; b < w->side[1].taps; b++)
             if (t[0].at[a] >= 0 && t[1].at[b] >= 0)
-              sum += t[0].weight[a] * t[1].weight[b] * value_at(x, i * x->strides[0] + c * x->strides[1] +
-                                                                  t[0].at[a] * x->strides[2] + t[1].at[b] * x->strides[3]);
+              sum += t[0].weight[a] * t[1].weight[b] *
+                     value_at(x, i * x->strides[0] + c * x->strides[1] + t[0].at[a] * x->strides[2] +
+                                     t[1].at[b] * x->strides[3]);
         set_value(y, i * y->strides[0] + c * y->strides[1] + oh * y->strides[2] + ow * y->strides[3], sum);
       }
     }
@@ -148,7 +149,8 @@ static void backward_job(void *ud, int64_t i, int thread) {
       double dgrid[2] = {0, 0};
       read_taps(w, i, oh, ow, t);
       for (int64_t c = 0; c < dy->shape[1]; c++)
-        spread(w, i, c, t, value_at(dy, i * dy->strides[0] + c * dy->strides[1] + oh * dy->strides[2] + ow * dy->strides[3]), sums,
+        spread(w, i, c, t,
+               value_at(dy, i * dy->strides[0] + c * dy->strides[1] + oh * dy->strides[2] + ow * dy->strides[3]), sums,
                dgrid);
       int64_t at = ((i * dy->shape[2] + oh) * dy->shape[3] + ow) * 2;
       set_value(w->dgrid, at, dgrid[1]);
@@ -175,7 +177,8 @@ static ampl_status grid_sample_backward(ampl_ctx *ctx, const ampl_args *in, ampl
   int threads = ampl_cpu_threads_for(ctx, (double)w.dy->numel * 80);
   int64_t image = w.x->shape[1] * w.x->shape[2] * w.x->shape[3];
   size_t bytes = (size_t)(image * threads + 1) * sizeof(double);
-  if (!(w.sums = ampl_cpu_scratch_get(ctx, bytes))) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of sums", bytes);
+  if (!(w.sums = ampl_cpu_scratch_get(ctx, bytes)))
+    return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of sums", bytes);
   ampl_cpu_parallel(threads, w.x->shape[0], backward_job, &w);
   ampl_cpu_scratch_put(ctx, w.sums, bytes);
   return AMPL_OK;

@@ -52,7 +52,8 @@ static void add_floats(const adding *w, const char *src, int64_t step, int64_t n
 }
 
 /* n elements of destination r, `to` elements from dst and `from` from src in each part. */
-static void sum_floats(const adding *w, int64_t r, char *dst, int64_t to_step, int64_t from, int64_t from_step, int64_t n) {
+static void sum_floats(const adding *w, int64_t r, char *dst, int64_t to_step, int64_t from, int64_t from_step,
+                       int64_t n) {
   const ampl_cpu_adding *a = w->a;
   const ampl_cpu_groups *g = w->g;
   int64_t begin = g->start[r], end = r == a->skip ? begin : g->start[r + 1];
@@ -70,7 +71,8 @@ static void sum_floats(const adding *w, int64_t r, char *dst, int64_t to_step, i
   ampl_cpu_narrow(AMPL_WORK_F64, sum, a->dtype, dst, to_step, n);
 }
 
-static void sum_integers(const adding *w, int64_t r, char *dst, int64_t to_step, int64_t from, int64_t from_step, int64_t n) {
+static void sum_integers(const adding *w, int64_t r, char *dst, int64_t to_step, int64_t from, int64_t from_step,
+                         int64_t n) {
   const ampl_cpu_adding *a = w->a;
   const ampl_cpu_groups *g = w->g;
   uint64_t sum[CHUNK], x[CHUNK], factor = (uint64_t)(int64_t)a->alpha;  /* unsigned: it wraps around */
@@ -105,7 +107,8 @@ static void destination(const adding *w, int64_t r) {
     for (int64_t i = 0; i < n; i += CHUNK) {
       int64_t m = n - i < CHUNK ? n - i : CHUNK;
       (ampl_dtype_is_float((ampl_dtype)a->dtype) ? sum_floats : sum_integers)(
-          w, r, a->dst + (to + i * d->stride[last]) * w->size, d->stride[last], from + i * s->stride[last], s->stride[last], m);
+          w, r, a->dst + (to + i * d->stride[last]) * w->size, d->stride[last], from + i * s->stride[last],
+          s->stride[last], m);
     }
   }
 }

@@ -1,5 +1,6 @@
-/* group.h: many sources added to fewer destinations, in a fixed order whatever the number of threads: sources are sorted by
- * destination, each destination is one thread's, and sums are made in doubles (integers: in int64) and rounded once. */
+/* group.h: many sources added to fewer destinations, in a fixed order whatever the number of threads: sources are
+ * sorted by destination, each destination is one thread's, and sums are made in doubles (integers: in int64) and
+ * rounded once. */
 #ifndef AMPL_CPU_GROUP_H
 #define AMPL_CPU_GROUP_H
 

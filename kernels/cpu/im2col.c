@@ -108,7 +108,8 @@ static ampl_status fold(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   w.channels = y->numel / (height * width);
   int threads = ampl_cpu_threads_for(ctx, (double)x->numel);
   size_t bytes = (size_t)threads * (size_t)(height * width + w.w.windows) * sizeof(double);
-  if (!(w.sums = ampl_cpu_scratch_get(ctx, bytes))) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of sums", bytes);
+  if (!(w.sums = ampl_cpu_scratch_get(ctx, bytes)))
+    return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of sums", bytes);
   ampl_cpu_parallel(threads, w.channels, fold_job, &w);
   ampl_cpu_scratch_put(ctx, w.sums, bytes);
   return AMPL_OK;

@@ -72,8 +72,8 @@ typedef struct lines {
   char    value[8];
 } lines;
 
-static void lines_of(lines *w, const ampl_tensor *index, const ampl_tensor *indexed, const ampl_tensor *other, int64_t dim,
-                     const int64_t *p) {
+static void lines_of(lines *w, const ampl_tensor *index, const ampl_tensor *indexed, const ampl_tensor *other,
+                     int64_t dim, const int64_t *p) {
   *w = (lines){.index = index, .t = {indexed, other}, .p = p, .size = size_of(indexed), .dim = (int)dim,
                .last = index->ndim - 1, .length = size_at(index, dim), .width = 1, .pstep = 1};
   bool apart = index->ndim > 0 && dim != w->last;
@@ -132,8 +132,8 @@ static void gather_job(void *ud, int64_t r, int thread) {
     return;
   }
   for (int64_t i = 0; i < w->length; i++)
-    CALL(w->size, gather, (void *)(y + i * w->along[1] * (int64_t)w->size), (const void *)x, w->p + p + i * w->pstep, w->along[0],
-         w->across[0], w->width);
+    CALL(w->size, gather, (void *)(y + i * w->along[1] * (int64_t)w->size), (const void *)x, w->p + p + i * w->pstep,
+         w->along[0], w->across[0], w->width);
 }
 
 static void scatter_job(void *ud, int64_t r, int thread) {
@@ -148,8 +148,8 @@ static void scatter_job(void *ud, int64_t r, int thread) {
     return;
   }
   for (int64_t i = 0; i < w->length; i++)
-    CALL(w->size, scatter, (void *)x, (const void *)(v + i * w->along[1] * (int64_t)w->size), w->p + p + i * w->pstep, w->along[0],
-         w->across[0], w->across[1], w->width);
+    CALL(w->size, scatter, (void *)x, (const void *)(v + i * w->along[1] * (int64_t)w->size), w->p + p + i * w->pstep,
+         w->along[0], w->across[0], w->across[1], w->width);
 }
 
 /* One line: its values as doubles (integers as int64), added to what stands there, and back. */
@@ -232,7 +232,8 @@ static ampl_status scatter(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out
 }
 
 /* y += src at the positions. */
-static ampl_status add_elements(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor *index, const ampl_tensor *src, int64_t d) {
+static ampl_status add_elements(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor *index, const ampl_tensor *src,
+                                int64_t d) {
   int64_t *p, n = size_at(y, d);
   lines w;
   ampl_status status = AMPL_OK;

@@ -66,7 +66,8 @@ static ampl_status index_positions(ampl_ctx *ctx, const ampl_args *in, ampl_tens
       int64_t n = count_true(v);
       size_t bytes = (size_t)(n > 0 ? n : 1) * sizeof *p;
       for (int k = 0; k < v->ndim; k++) size *= x->shape[d++];
-      if (!(p = ampl_cpu_scratch_get(ctx, bytes))) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes", bytes);
+      if (!(p = ampl_cpu_scratch_get(ctx, bytes)))
+        return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes", bytes);
       true_places(v, p);
       combine(out[0], size, p, 1, &n);
       ampl_cpu_scratch_put(ctx, p, bytes);
@@ -137,8 +138,8 @@ static ampl_status take_at(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out
 }
 
 /* y += t at the positions. */
-static ampl_status add_at(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor *p, ampl_ints dims, int dtype, const void *data,
-                          const int64_t *tstride, bool fresh) {
+static ampl_status add_at(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor *p, ampl_ints dims, int dtype,
+                          const void *data, const int64_t *tstride, bool fresh) {
   parts w;
   ampl_cpu_groups g;
   parts_of(&w, y, dims, p, tstride);
@@ -169,8 +170,8 @@ static void put_in_order(ampl_tensor *y, const ampl_tensor *p, const parts *w, c
     char *d = ampl_cpu_at(y, ampl_cpu_offset(&w->dest, ((const int64_t *)p->data)[k]));
     const char *s = values + ampl_cpu_offset(&w->source, k) * size;
     for (int64_t pos = 0; pos < part[0].n; pos += n) {
-      ampl_cpu_line((size_t)size, d + ampl_cpu_offset(&part[0], pos) * size, ds, s + ampl_cpu_offset(&part[1], pos) * size, ss,
-                    n);
+      ampl_cpu_line((size_t)size, d + ampl_cpu_offset(&part[0], pos) * size, ds,
+                    s + ampl_cpu_offset(&part[1], pos) * size, ss, n);
     }
   }
 }

@@ -1,5 +1,5 @@
-/* interpolate.c: resampling, one dimension after the other: each position of the larger or smaller side is a weighted sum
- * of a few of the other.  Forward works in f32 (f64 for f64), backward, which adds up, in doubles. */
+/* interpolate.c: resampling, one dimension after the other: each position of the larger or smaller side is a weighted
+ * sum of a few of the other.  Forward works in f32 (f64 for f64), backward, which adds up, in doubles. */
 #include "move.h"
 #include "op.h"
 #include "stream.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { NEAREST, LINEAR, CUBIC };        /* the order of the record's `mode` */
-enum { SIDES = 3, CHANNELS = 16 };      /* spatial dimensions at most; channels taken together where they lie together */
+enum { SIDES = 3, CHANNELS = 16 }; /* spatial dimensions at most; channels taken together where they lie together */
 
 /* The positions and weights of one side: `taps` for each of n_out outputs. */
 typedef struct side {
@@ -135,8 +135,8 @@ static void slab_job(void *ud, int64_t job, int thread) {
 }
 
 /* Taps of all sides in one block. */
-static ampl_status taps_get(ampl_ctx *ctx, resampling *w, const ampl_args *in, const ampl_tensor *small, const ampl_tensor *result,
-                            size_t *bytes) {
+static ampl_status taps_get(ampl_ctx *ctx, resampling *w, const ampl_args *in, const ampl_tensor *small,
+                            const ampl_tensor *result, size_t *bytes) {
   static const int64_t taps[] = {1, 2, 4};
   int64_t mode = in->p[1].i, n = 0;
   for (int d = 0; d < w->sides; d++) n += result->shape[2 + d] * taps[mode];
@@ -160,7 +160,8 @@ static ampl_status run(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out, bo
                   .work = back ? AMPL_WORK_F64 : ampl_cpu_work_of(in->t[0]->dtype), .together = 1};
   size_t bytes;
   if (w.to->numel == 0) return AMPL_OK;
-  if (w.from->strides[1] == 1 && w.to->strides[1] == 1) w.together = w.from->shape[1] < CHANNELS ? w.from->shape[1] : CHANNELS;
+  if (w.from->strides[1] == 1 && w.to->strides[1] == 1)
+    w.together = w.from->shape[1] < CHANNELS ? w.from->shape[1] : CHANNELS;
   w.blocks = (w.from->shape[1] + w.together - 1) / w.together;
   AMPL_TRY(taps_get(ctx, &w, in, back ? w.to : w.from, back ? w.from : w.to, &bytes));
   w.room = w.together;                  /* the largest shape on the way */
@@ -179,7 +180,9 @@ static ampl_status run(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out, bo
 }
 
 static ampl_status resample(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) { return run(ctx, in, out, false); }
-static ampl_status resample_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) { return run(ctx, in, out, true); }
+static ampl_status resample_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
+  return run(ctx, in, out, true);
+}
 
 #define FLOATS(name) {#name, AMPL_F32, name}, {#name, AMPL_F64, name}, {#name, AMPL_F16, name}, {#name, AMPL_BF16, name}
 const ampl_kernel ampl_cpu_interpolate_kernels[] = {FLOATS(resample), FLOATS(resample_backward), {NULL, 0, NULL}};

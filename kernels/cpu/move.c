@@ -104,8 +104,8 @@ static void run_job(void *ud, int64_t job, int thread) {
        (const void *)(w->s->data + from * w->s->stride[0] * (int64_t)w->size), w->s->stride[0], n);
 }
 
-void ampl_cpu_move(const ampl_ctx *ctx, size_t size, int nd, const int64_t *shape, void *dst, const int64_t *dst_strides,
-                   const void *src, const int64_t *src_strides) {
+void ampl_cpu_move(const ampl_ctx *ctx, size_t size, int nd, const int64_t *shape, void *dst,
+                   const int64_t *dst_strides, const void *src, const int64_t *src_strides) {
   ampl_cpu_stream st[2] = {{.data = dst}, {.data = (char *)(uintptr_t)src}};
   int64_t total = 1;
   for (int k = 0; k < nd; k++) total *= shape[k];
@@ -131,7 +131,8 @@ void ampl_cpu_move(const ampl_ctx *ctx, size_t size, int nd, const int64_t *shap
 }
 
 void ampl_cpu_copy_all(const ampl_ctx *ctx, ampl_tensor *out, const ampl_tensor *x) {
-  ampl_cpu_move(ctx, ampl_dtype_size((ampl_dtype)x->dtype), x->ndim, x->shape, out->data, out->strides, x->data, x->strides);
+  ampl_cpu_move(ctx, ampl_dtype_size((ampl_dtype)x->dtype), x->ndim, x->shape, out->data, out->strides, x->data,
+                x->strides);
 }
 
 /* ------------------------------------------------------------------------------------------------ picking --------- */
@@ -202,7 +203,8 @@ void ampl_cpu_pick(const ampl_ctx *ctx, size_t size, int nd, const ampl_cpu_axis
                     (w.n + w.each - 1) / w.each, pick_job, &w);
 }
 
-ampl_status ampl_cpu_new(ampl_ctx *ctx, const ampl_tensor *x, int dtype, int ndim, const int64_t *shape, ampl_tensor **out) {
+ampl_status ampl_cpu_new(ampl_ctx *ctx, const ampl_tensor *x, int dtype, int ndim, const int64_t *shape,
+                         ampl_tensor **out) {
   ampl_meta m = {.dtype = dtype, .layout = AMPL_LAYOUT_ROW_MAJOR};
   AMPL_TRY(ampl_meta_shape(ctx, &m, ndim, shape));
   return ampl_tensor_new_default(ctx, x->storage->device, &m, out);
@@ -234,7 +236,8 @@ ampl_status ampl_cpu_bad_position(ampl_ctx *ctx, const ampl_tensor *index, int64
 
 static size_t positions_bytes(const ampl_tensor *index) { return (size_t)(index->numel > 0 ? index->numel : 1) * 8; }
 
-ampl_status ampl_cpu_positions_get(ampl_ctx *ctx, const ampl_tensor *index, int64_t size, const char *what, int64_t **out) {
+ampl_status ampl_cpu_positions_get(ampl_ctx *ctx, const ampl_tensor *index, int64_t size, const char *what,
+                                   int64_t **out) {
   int64_t base = ampl_index_base(ctx), *p = ampl_cpu_scratch_get(ctx, positions_bytes(index));
   *out = NULL;
   if (!p) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %lld positions", (long long)index->numel);
@@ -243,8 +246,8 @@ ampl_status ampl_cpu_positions_get(ampl_ctx *ctx, const ampl_tensor *index, int6
   for (int64_t at = 0; at < index->numel;) {    /* runs of the last dimension, so that any strides will do */
     int64_t n = s.shape[s.nd - 1];
     ampl_cpu_widen(AMPL_WORK_I64, p + at, index->dtype,
-                   s.data + ampl_cpu_offset(&s, at) * (int64_t)ampl_dtype_size((ampl_dtype)index->dtype), s.stride[s.nd - 1],
-                   n);
+                   s.data + ampl_cpu_offset(&s, at) * (int64_t)ampl_dtype_size((ampl_dtype)index->dtype),
+                   s.stride[s.nd - 1], n);
     at += n;
   }
   for (int64_t i = 0; i < index->numel; i++) {

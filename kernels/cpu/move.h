@@ -6,8 +6,8 @@
 #include "cpu.h"
 
 /* dst = src, element by element, over the index space `shape`, each with its strides (in elements, none negative). */
-void ampl_cpu_move(const ampl_ctx *ctx, size_t size, int nd, const int64_t *shape, void *dst, const int64_t *dst_strides,
-                   const void *src, const int64_t *src_strides);
+void ampl_cpu_move(const ampl_ctx *ctx, size_t size, int nd, const int64_t *shape, void *dst,
+                   const int64_t *dst_strides, const void *src, const int64_t *src_strides);
 
 /* The same for one line of n elements, on the calling thread; steps may be negative here. */
 void ampl_cpu_line(size_t size, void *dst, int64_t dst_step, const void *src, int64_t src_step, int64_t n);
@@ -21,8 +21,8 @@ typedef struct ampl_cpu_axis {
 
 #define AMPL_CPU_AXES_MAX (2 * AMPL_RANK_MAX)
 
-/* dst, row-major, is picked from src along nd axes; what comes from nowhere gets *fill (which may be NULL where no map has
- * such a place). */
+/* dst, row-major, is picked from src along nd axes; what comes from nowhere gets *fill (which may be NULL where no map
+ * has such a place). */
 void ampl_cpu_pick(const ampl_ctx *ctx, size_t size, int nd, const ampl_cpu_axis *axis, void *dst, const void *src,
                    const void *fill);
 
@@ -36,7 +36,8 @@ void ampl_cpu_scalar(const ampl_tensor *x, int t, void *dst);
 void ampl_cpu_copy_all(const ampl_ctx *ctx, ampl_tensor *out, const ampl_tensor *x);
 
 /* An uninitialised row-major tensor on x's device: an output whose shape only the kernel knows. */
-ampl_status ampl_cpu_new(ampl_ctx *ctx, const ampl_tensor *x, int dtype, int ndim, const int64_t *shape, ampl_tensor **out);
+ampl_status ampl_cpu_new(ampl_ctx *ctx, const ampl_tensor *x, int dtype, int ndim, const int64_t *shape,
+                         ampl_tensor **out);
 
 static inline char *ampl_cpu_at(const ampl_tensor *x, int64_t offset) {
   return (char *)x->data + offset * (int64_t)ampl_dtype_size((ampl_dtype)x->dtype);
@@ -47,7 +48,8 @@ static inline char *ampl_cpu_at(const ampl_tensor *x, int64_t offset) {
 /* The values of index tensor `index` (i64 or i32, any strides), row-major, as positions 0 to size - 1: one block of
  * scratch memory, to be given back by ampl_cpu_positions_put.  EINDEX names the first value that is out of range, and
  * where it stands; `what` says what it should have been ("row"). */
-ampl_status ampl_cpu_positions_get(ampl_ctx *ctx, const ampl_tensor *index, int64_t size, const char *what, int64_t **out);
+ampl_status ampl_cpu_positions_get(ampl_ctx *ctx, const ampl_tensor *index, int64_t size, const char *what,
+                                   int64_t **out);
 void        ampl_cpu_positions_put(ampl_ctx *ctx, const ampl_tensor *index, int64_t *positions);
 
 /* The error for value `v` at row-major position `at` of a tensor of index values. */

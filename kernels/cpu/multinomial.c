@@ -1,6 +1,6 @@
 /* multinomial.c: draws by weights.  With replacement: where a uniform number falls among the sums of weights.  Without:
- * weight / exponential number is largest for class i with probability in proportion to weight i, the next largest for the
- * next draw, and so on. */
+ * weight / exponential number is largest for class i with probability in proportion to weight i, the next largest for
+ * the next draw, and so on. */
 #include "move.h"
 #include "op.h"
 #include "sort.h"
@@ -8,14 +8,16 @@
 #include <math.h>
 
 /* A row of weights as doubles, checked. */
-static ampl_status read_row(ampl_ctx *ctx, const ampl_tensor *x, int64_t row, int64_t n, int64_t least, double *weight) {
+static ampl_status read_row(ampl_ctx *ctx, const ampl_tensor *x, int64_t row, int64_t n, int64_t least,
+                            double *weight) {
   int64_t used = 0;
   double sum = 0;
-  ampl_cpu_widen(AMPL_WORK_F64, weight, x->dtype, ampl_cpu_at(x, x->ndim == 2 ? row * x->strides[0] : 0), x->strides[x->ndim - 1], n);
+  ampl_cpu_widen(AMPL_WORK_F64, weight, x->dtype, ampl_cpu_at(x, x->ndim == 2 ? row * x->strides[0] : 0),
+                 x->strides[x->ndim - 1], n);
   for (int64_t i = 0; i < n; i++) {
     if (!(weight[i] >= 0) || isinf(weight[i]))
-      return ampl_error(ctx, AMPL_EVALUE, "weight %g of class %lld in row %lld; weights are finite and not negative", weight[i],
-                        (long long)ampl_shown(ctx, i), (long long)ampl_shown(ctx, row));
+      return ampl_error(ctx, AMPL_EVALUE, "weight %g of class %lld in row %lld; weights are finite and not negative",
+                        weight[i], (long long)ampl_shown(ctx, i), (long long)ampl_shown(ctx, row));
     used += weight[i] > 0;
     sum += weight[i];
   }

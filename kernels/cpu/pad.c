@@ -24,7 +24,8 @@ static void border_map(int mode, int64_t n, int64_t before, int64_t behind, int6
 static ampl_status maps_get(ampl_ctx *ctx, int nd, const int64_t *n, ampl_ints pad, int mode, const int64_t **map,
                             int64_t **block, size_t *bytes) {
   *bytes = 0;
-  for (int k = 0; k < pad.n / 2; k++) *bytes += (size_t)(n[nd - 1 - k] + pad.v[2 * k] + pad.v[2 * k + 1]) * sizeof(int64_t);
+  for (int k = 0; k < pad.n / 2; k++)
+    *bytes += (size_t)(n[nd - 1 - k] + pad.v[2 * k] + pad.v[2 * k + 1]) * sizeof(int64_t);
   for (int d = 0; d < nd; d++) map[d] = NULL;
   int64_t *at = *block = ampl_cpu_scratch_get(ctx, *bytes);
   if (!at) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of positions", *bytes);

@@ -22,7 +22,8 @@ static bool may_overlap(int nd, const int64_t *shape, const int64_t *stride) {
 }
 
 /* dx += dy through the view, in doubles. */
-static ampl_status add_windows(ampl_ctx *ctx, ampl_tensor *dx, const ampl_tensor *dy, const int64_t *stride, int64_t offset) {
+static ampl_status add_windows(ampl_ctx *ctx, ampl_tensor *dx, const ampl_tensor *dy, const int64_t *stride,
+                               int64_t offset) {
   size_t bytes = (size_t)(dx->numel + dy->shape[dy->ndim - 1]) * sizeof(double);
   double *sum = ampl_cpu_scratch_get(ctx, bytes), *row = sum ? sum + dx->numel : NULL;
   int last = dy->ndim - 1;

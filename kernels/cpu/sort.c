@@ -1,6 +1,6 @@
 /* sort.c: sorting lines by radix.  Values become unsigned numbers in their order; a pair (number, place) is sorted by
- * digits of a byte, the lowest first, skipping digits that are the same in all.  Numbers of 32 bits have pairs of half the
- * size, which is nearly half the time. */
+ * digits of a byte, the lowest first, skipping digits that are the same in all.  Numbers of 32 bits have pairs of half
+ * the size, which is nearly half the time. */
 #include "sort.h"
 
 #include "move.h"
@@ -31,7 +31,8 @@ static bool is_wide(int dtype) { return dtype == AMPL_F64 || dtype == AMPL_I64; 
 enum { BLOCK = 256 };
 
 /* 32-bit keys, from dtypes that are not wide. */
-static void narrow_keys(int dtype, const char *data, int64_t step, int64_t n, uint32_t flip, uint32_t *key, int64_t apart) {
+static void narrow_keys(int dtype, const char *data, int64_t step, int64_t n, uint32_t flip, uint32_t *key,
+                        int64_t apart) {
   int64_t size = (int64_t)ampl_dtype_size((ampl_dtype)dtype);
   union { float f[BLOCK]; int64_t i[BLOCK]; } v;
   bool is_float = ampl_dtype_is_float((ampl_dtype)dtype);
@@ -43,7 +44,8 @@ static void narrow_keys(int dtype, const char *data, int64_t step, int64_t n, ui
   }
 }
 
-static void wide_keys(int dtype, const char *data, int64_t step, int64_t n, uint64_t flip, uint64_t *key, int64_t apart) {
+static void wide_keys(int dtype, const char *data, int64_t step, int64_t n, uint64_t flip, uint64_t *key,
+                      int64_t apart) {
   for (int64_t i = 0; i < n; i++) {
     uint64_t k = dtype == AMPL_F64 ? key_of_double(((const double *)data)[i * step])
                                    : (uint64_t)((const int64_t *)data)[i * step] ^ 1ull << 63;
@@ -140,7 +142,8 @@ size_t ampl_cpu_sort_room(int64_t n) { return 2 * (size_t)(n > 0 ? n : 1) * size
     for (int64_t i = 0; i < k; i++) order[i] = (int64_t)a[i].at;                                                       \
   } while (0)
 
-void ampl_cpu_select(int dtype, const char *data, int64_t step, int64_t n, int64_t k, bool falling, int64_t *order, void *room) {
+void ampl_cpu_select(int dtype, const char *data, int64_t step, int64_t n, int64_t k, bool falling, int64_t *order,
+                     void *room) {
   if (is_wide(dtype) || n > UINT32_MAX) {
     if (is_wide(dtype)) {
       ORDER(pair64, wide_keys, UINT64_MAX);
@@ -175,7 +178,8 @@ typedef struct sorting {
 static void sort_job(void *ud, int64_t i, int thread) {
   const sorting *w = ud;
   char *room = w->room + (size_t)thread * w->each;
-  int64_t *order = (int64_t *)(room + ampl_cpu_sort_room(w->n)), size = (int64_t)ampl_dtype_size((ampl_dtype)w->x->dtype);
+  int64_t *order = (int64_t *)(room + ampl_cpu_sort_room(w->n)),
+          size = (int64_t)ampl_dtype_size((ampl_dtype)w->x->dtype);
   const char *x = ampl_cpu_at(w->x, ampl_cpu_offset(&w->line[0], i));
   ampl_cpu_select(w->x->dtype, x, w->xstep, w->n, w->k, w->falling, order, room);
   if (w->values) {
@@ -195,8 +199,8 @@ static void sort_job(void *ud, int64_t i, int thread) {
 
 static int64_t stride_at(const ampl_tensor *x, int64_t d) { return x->ndim == 0 ? 1 : x->strides[d]; }
 
-static ampl_status order_lines(ampl_ctx *ctx, const ampl_tensor *x, int64_t d, int64_t k, bool falling, ampl_tensor *values,
-                               ampl_tensor *positions) {
+static ampl_status order_lines(ampl_ctx *ctx, const ampl_tensor *x, int64_t d, int64_t k, bool falling,
+                               ampl_tensor *values, ampl_tensor *positions) {
   sorting w = {.x = x, .values = values, .positions = positions, .n = x->ndim == 0 ? 1 : x->shape[d], .k = k,
                .base = ampl_index_base(ctx), .falling = falling, .xstep = stride_at(x, d),
                .vstep = values ? stride_at(values, d) : 0, .pstep = stride_at(positions, d)};
@@ -207,7 +211,8 @@ static ampl_status order_lines(ampl_ctx *ctx, const ampl_tensor *x, int64_t d, i
     if (i == d) continue;
     shape[nd] = x->shape[i];
     lines *= shape[nd];
-    stride[0][nd] = x->strides[i], stride[1][nd] = values ? values->strides[i] : 0, stride[2][nd] = positions->strides[i];
+    stride[0][nd] = x->strides[i], stride[1][nd] = values ? values->strides[i] : 0,
+    stride[2][nd] = positions->strides[i];
     nd++;
   }
   ampl_cpu_streams_from(3, (const int64_t *const[]){stride[0], stride[1], stride[2]}, nd, shape, false, w.line);

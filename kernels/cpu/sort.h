@@ -1,4 +1,5 @@
-/* sort.h: the order of a line of values of any dtype: NaN is the largest, -0 equals 0, equal values keep their order. */
+/* sort.h: the order of a line of values of any dtype: NaN is the largest, -0 equals 0, equal values keep their
+ * order. */
 #ifndef AMPL_CPU_SORT_H
 #define AMPL_CPU_SORT_H
 
@@ -11,7 +12,8 @@ size_t ampl_cpu_sort_room(int64_t n);
 void ampl_cpu_sort(int dtype, const char *data, int64_t step, int64_t n, bool falling, int64_t *order, void *room);
 
 /* The first k (<= n) of that order. */
-void ampl_cpu_select(int dtype, const char *data, int64_t step, int64_t n, int64_t k, bool falling, int64_t *order, void *room);
+void ampl_cpu_select(int dtype, const char *data, int64_t step, int64_t n, int64_t k, bool falling, int64_t *order,
+                     void *room);
 
 /* Numbers in the order of the values; equal values have equal numbers, NaN has UINT64_MAX where the dtype is a float.
  * `key` may need 8 bytes a value, and the values are read through it. */

@@ -25,7 +25,8 @@ static ampl_status repeat_positions(ampl_ctx *ctx, const ampl_args *in, ampl_ten
   for (int64_t i = 0; i < n; i++) {
     ampl_cpu_widen(AMPL_WORK_I64, &r, repeats->dtype, ampl_cpu_at(repeats, i * repeats->strides[0]), 1, 1);
     if (r < 0 || __builtin_add_overflow(total, r, &total))
-      return ampl_error(ctx, AMPL_EVALUE, "%lld repetitions of position %lld", (long long)r, (long long)ampl_shown(ctx, i));
+      return ampl_error(ctx, AMPL_EVALUE, "%lld repetitions of position %lld", (long long)r,
+                        (long long)ampl_shown(ctx, i));
   }
   AMPL_TRY(ampl_cpu_new(ctx, repeats, AMPL_I64, 1, &total, &out[0]));
   int64_t *p = out[0]->data;

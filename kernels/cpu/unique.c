@@ -15,7 +15,8 @@ typedef struct found {
 static bool same_key(uint64_t a, uint64_t b, bool is_float) { return a == b && !(is_float && a == UINT64_MAX); }
 
 /* Positions, counts and their places in the outputs. */
-static ampl_status tell(ampl_ctx *ctx, const ampl_args *in, const found *f, int ndim, const int64_t *shape, ampl_tensor **out) {
+static ampl_status tell(ampl_ctx *ctx, const ampl_args *in, const found *f, int ndim, const int64_t *shape,
+                        ampl_tensor **out) {
   const ampl_tensor *x = in->t[0];
   int64_t base = ampl_index_base(ctx), *inverse = NULL, *counts = NULL, value = -1;
   if (in->p[1].i) {
@@ -37,7 +38,8 @@ static ampl_status tell(ampl_ctx *ctx, const ampl_args *in, const found *f, int 
 
 /* ------------------------------------------------------------------------------------------------ elements -------- */
 
-static ampl_status unique_elements(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out, char *scratch, uint64_t *key) {
+static ampl_status unique_elements(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out, char *scratch,
+                                   uint64_t *key) {
   const ampl_tensor *x = in->t[0];
   int64_t n = x->numel, size = (int64_t)ampl_dtype_size((ampl_dtype)x->dtype);
   bool is_float = ampl_is_float(x);

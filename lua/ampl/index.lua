@@ -13,8 +13,9 @@ local raise = require "ampl.raise"
 local index = {}
 
 local function bad_position(dim, i, size)
-  raise("EINDEX", "index", size == 0 and ("position %d of dimension %d, which is empty"):format(i, dim)
-        or ("position %d of dimension %d; positions count from 1 to %d, or from the end: -1 to %d"):format(i, dim, size, -size))
+  if size == 0 then raise("EINDEX", "index", ("position %d of dimension %d, which is empty"):format(i, dim)) end
+  raise("EINDEX", "index", ("position %d of dimension %d; positions count from 1 to %d, or from the end: -1 to %d")
+    :format(i, dim, size, -size))
 end
 
 -- A whole number from a number; dim is for messages.
@@ -36,7 +37,8 @@ local function cut(v, dim, range, at)
   local size, n = v:size(dim), #range
   if n == 0 then return v end
   if n == 1 or n > 3 or type(range[1]) ~= "number" or type(range[2]) ~= "number" then
-    raise("EARG", "index", ("the range of dimension %d must be {first, last}, {first, last, step} or {} for all"):format(at))
+    raise("EARG", "index", ("the range of dimension %d must be {first, last}, {first, last, step} or {} for all")
+      :format(at))
   end
   local first, last = range_end(range[1], at, size), range_end(range[2], at, size)
   if first < 1 or (first > size and last >= first) then bad_position(at, range[1], size) end
@@ -47,11 +49,12 @@ local function cut(v, dim, range, at)
 end
 
 local function key_error(key)
-  raise("EARG", "index", ("a %s is no index; there are numbers, lists of numbers and ranges, and tensors"):format(type(key)))
+  raise("EARG", "index", ("a %s is no index; there are numbers, lists of numbers and ranges, and tensors")
+    :format(type(key)))
 end
 
--- The view that the numbers and ranges of a list pick, and the list of index tensors for its dimensions (false: none), if
--- there are any.
+-- The view that the numbers and ranges of a list pick, and the list of index tensors for its dimensions (false: none),
+-- if there are any.
 local function view_of(x, key)
   local v, dim, rank = x, 1, x:dim()                    -- dim: of v, that the next entry is about
   local at = 0                                          -- the same as the user counts, in x

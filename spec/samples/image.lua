@@ -13,7 +13,8 @@ local function sampled(mode, padding_mode, align_corners, grad)
 end
 
 return {
-  im2col = {of({1, 2, 4, 5}, 2), of({2, 1, 5, 4}, {2, 3}, {padding = 1, stride = {2, 1}}), of({2, 4, 4}, {2, 2}, {1, 2}, 0, 1),
+  im2col = {of({1, 2, 4, 5}, 2), of({2, 1, 5, 4}, {2, 3}, {padding = 1, stride = {2, 1}}),
+            of({2, 4, 4}, {2, 2}, {1, 2}, 0, 1),
             of({1, 1, 3, 3}, 3, {padding = 2, dilation = 2})},
   fold = {of({1, 8, 12}, {4, 5}, 2), of({6, 12}, {3, 5}, {2, 3}, {stride = {1, 2}, padding = {1, 1}}),
           of({2, 4, 4}, 4, 2, {stride = 2}), of({1, 9, 1}, 5, 3, 2)},
@@ -21,7 +22,8 @@ return {
   resample = {
     of({1, 2, 3, 4}, {5, 3}), of({1, 2, 3, 4}, {6, 8}, {mode = "linear"}),
     of({1, 2, 3, 4}, {5, 2}, {mode = "linear", align_corners = true}), of({2, 1, 4, 3}, {6, 5}, {mode = "cubic"}),
-    of({1, 1, 4, 3}, {3, 5}, {mode = "cubic", align_corners = true}), of({1, 2, 5}, {8}, {mode = "linear", scale_0 = 1.7}),
+    of({1, 1, 4, 3}, {3, 5}, {mode = "cubic", align_corners = true}),
+    of({1, 2, 5}, {8}, {mode = "linear", scale_0 = 1.7}),
     of({1, 1, 2, 3, 2}, {3, 3, 4}, {mode = "linear"}), of({1, 2, 4}, {7}), of({1, 1, 3, 3}, {1, 1}, {mode = "linear"}),
   },
   grid_sample = {

@@ -1,5 +1,6 @@
--- Samples of the ops that read and write by index tensors and masks: core/ops/index.c, index_put.c, mask.c, embedding.c,
--- count.c, multinomial.c.  Where two values for one place would leave the gradient to chance, positions are written out.
+-- Samples of the ops that read and write by index tensors and masks: core/ops/index.c, index_put.c, mask.c,
+-- embedding.c, count.c, multinomial.c.  Where two values for one place would leave the gradient to chance, positions are
+-- written out.
 
 local ampl = require "ampl"
 
@@ -46,13 +47,17 @@ return {
   gather = {by_labels({3, 4}, 3, {2, 4}, {dim = 1}), by_labels({3, 4}, 4, {3, 6}, {dim = 2}),
             by_labels({2, 3, 4}, 3, {2, 5, 3}, {dim = 2}), by_labels({4}, 4, {7}, {dim = 1}),
             by_labels({3, 2}, 3, {0, 2}, {dim = 1}), by_labels({}, 1, {}, {dim = 1})},
-  take_along_dim = {by_labels({3, 4}, 3, {2, 4}, {dim = 1}), by_labels({3, 4}, 12, {5}), by_labels({3, 1}, 3, {2, 4}, {dim = 1}),
+  take_along_dim = {by_labels({3, 4}, 3, {2, 4}, {dim = 1}), by_labels({3, 4}, 12, {5}),
+                    by_labels({3, 1}, 3, {2, 4}, {dim = 1}),
                     by_labels({3, 4}, 4, {1, 2}, {dim = 2})},
-  scatter = {scatter({3, 4}, 1, {{1, 2, 3, 1}, {2, 3, 1, 3}}, {2, 4}), scatter({3, 4}, 2, {{4, 1}, {2, 3}, {1, 4}}, {3, 2}),
+  scatter = {scatter({3, 4}, 1, {{1, 2, 3, 1}, {2, 3, 1, 3}}, {2, 4}),
+             scatter({3, 4}, 2, {{4, 1}, {2, 3}, {1, 4}}, {3, 2}),
              scatter({3, 4}, 2, {{4, 1}, {2, 3}}, {3, 3}), scatter({3, 4}, 1, {{3, -1, 1, 1}}, 2.5),
              scatter({2, 3, 2}, 2, {{{3, 1}, {1, 2}}, {{2, 2}, {1, 3}}}, {2, 2, 2}), scatter({4}, 1, {3, 1}, {2})},
-  scatter_add = {scatter({3, 4}, 1, {{1, 2, 3, 1}, {1, 3, 1, 3}}, {2, 4}), scatter({3, 4}, 2, {{4, 4, 4}, {2, 3, 2}}, {3, 3}),
-                 scatter({2, 3, 2}, 2, {{{3, 1}, {3, 1}}, {{2, 2}, {2, 3}}}, {2, 2, 2}), scatter({4}, 1, {3, 3, 3, 1}, {4})},
+  scatter_add = {scatter({3, 4}, 1, {{1, 2, 3, 1}, {1, 3, 1, 3}}, {2, 4}),
+                 scatter({3, 4}, 2, {{4, 4, 4}, {2, 3, 2}}, {3, 3}),
+                 scatter({2, 3, 2}, 2, {{{3, 1}, {3, 1}}, {{2, 2}, {2, 3}}}, {2, 2, 2}),
+                 scatter({4}, 1, {3, 3, 3, 1}, {4})},
   index_add = {
     {args = function(make) return make({3, 2}), 1, t {3, 1, 3}, make({3, 2}) end},
     {args = function(make) return make({2, 4}), 2, t {4, 4}, make({2, 2}), {alpha = -0.5} end},
@@ -60,8 +65,10 @@ return {
     {args = function(make) return make({3}), 1, t {2}, make({1}) end},
   },
   index = {read({3, 4}, {{3, 1, 3}}), read({3, 4}, {{3, 1}, {2, 4}}), read({3, 4}, {false, {4, 1, 1}}),
-           read({2, 3, 4}, {{2, 1, 2}, false, {4, 1, 2}}), read({2, 3, 4}, {{{1}, {2}}, {3, 1}}), read({3, 4}, {{true, false, true}}),
-           read({2, 3, 2}, {{{true, false, true}, {false, true, false}}}), read({2, 3, 2}, {false, {true, false, true}, {2, 1}}),
+           read({2, 3, 4}, {{2, 1, 2}, false, {4, 1, 2}}), read({2, 3, 4}, {{{1}, {2}}, {3, 1}}),
+           read({3, 4}, {{true, false, true}}),
+           read({2, 3, 2}, {{{true, false, true}, {false, true, false}}}),
+           read({2, 3, 2}, {false, {true, false, true}, {2, 1}}),
            read({3, 2}, {{{1, 2}, {3, 1}}}), read({4}, {{false, false, false, false}})},
   index_put = {
     put({3, 4}, {{3, 1}}, {2, 4}), put({3, 4}, {{3, 1}, {2, 4}}, {2}), put({3, 4}, {{3, 1}, {2, 4}}, 1.5),
@@ -69,7 +76,8 @@ return {
     put({2, 3, 4}, {{2, 1, 2}, false, {4, 1, 4}}, {3, 3}, {accumulate = true}), put({3, 4}, {{true, false, true}}, {4}),
     put({2, 3}, {{{true, false, true}, {false, true, false}}}, {3}), put({3, 4}, {{3, 1}}, {}),
   },
-  masked_select = {masked({3, 4}, {3, 4}), masked({3, 4}, {4}), masked({3, 1}, {3, 4}), masked({4}, {}), masked({0, 2}, {2})},
+  masked_select = {masked({3, 4}, {3, 4}), masked({3, 4}, {4}), masked({3, 1}, {3, 4}), masked({4}, {}),
+                   masked({0, 2}, {2})},
   nonzero = {
     {args = function(make) return make({3, 4}, {int = true, lo = -1, hi = 1}) end},
     {args = function(make) return make({3, 4}, {bool = true}) end},
@@ -93,7 +101,8 @@ return {
   },
   histc = {
     {args = function(make) return make({3, 5}), {bins = 4, min = -2, max = 2} end},
-    {args = function(make) return make({20}), 5 end}, {args = function(make) return make({4}), {bins = 3, min = 0, max = 1} end},
+    {args = function(make) return make({20}), 5 end},
+    {args = function(make) return make({4}), {bins = 3, min = 0, max = 1} end},
   },
   multinomial = {
     {args = function(make) return make({5}, {positive = true}), 3 end},

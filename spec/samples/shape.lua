@@ -24,7 +24,8 @@ return {
   cat = {list {{2, 3}, {1, 3}}, list({{2, 3}, {2, 1}, {2, 2}}, 2), list({{2, 3}, {2, 0}}, {dim = -1}), list {{3}},
          list({{2, 2, 3}, {2, 1, 3}}, 2), list({{0}, {2, 3}}, 2), list({{2, 3, 2, 2}, {2, 1, 2, 2}}, 2),
          {args = function(make) return {make({2}), make({3}, {int = true})} end, note = "dtypes brought together"}},
-  stack = {list {{2, 3}, {2, 3}}, list({{2, 3}, {2, 3}, {2, 3}}, 2), list({{2}, {2}}, -1), list {{}, {}}, list {{0, 2}}},
+  stack = {list {{2, 3}, {2, 3}}, list({{2, 3}, {2, 3}, {2, 3}}, 2), list({{2}, {2}}, -1),
+           list {{}, {}}, list {{0, 2}}},
   tile = {of({2, 3}, {2, 1}), of({3}, 2, 2), of({2, 3}, {2}), of({2, 1, 2}, {1, 3, 2}), of({2}, {0}), of({}, {3})},
   repeat_interleave = {
     of({2, 3}, 2), of({2, 3}, 3, 1), of({2, 3}, {repeats = 2, dim = -1}), of({2}, 0),
@@ -32,8 +33,10 @@ return {
     {args = function(make) return make({3}), ampl.tensor {1, 2, 3} end},
     {args = function(make) return make({2, 2}), ampl.tensor {2}, 2 end},
   },
-  flip = {of({2, 3}, {1}), of({2, 3, 2}, 1, -1), of({3}, {dims = {1}}), of({2, 2}, {}), of({0, 2}, {1}), of({2, 3, 4}, {2})},
-  roll = {of({5}, 2), of({2, 3}, -1, 2), of({2, 3, 2}, {1, -2}, {1, 3}), of({2, 3}, {shifts = 4}), of({3, 2}, {7, 1}, {1, 2}),
+  flip = {of({2, 3}, {1}), of({2, 3, 2}, 1, -1), of({3}, {dims = {1}}), of({2, 2}, {}), of({0, 2}, {1}),
+          of({2, 3, 4}, {2})},
+  roll = {of({5}, 2), of({2, 3}, -1, 2), of({2, 3, 2}, {1, -2}, {1, 3}), of({2, 3}, {shifts = 4}),
+          of({3, 2}, {7, 1}, {1, 2}),
           of({0}, 1)},
   pad = {
     border({2, 3}, {1, 2}), border({2, 3}, {1, 0, 2, 1}, "constant", 1.5), border({2, 4}, {-1, 1}),
@@ -44,5 +47,6 @@ return {
   },
   tril = {of({3, 4}), of({4, 3}, 1), of({2, 3, 3}, {diagonal = -1}), of({2, 3}, -9), of({0, 3})},
   triu = {of({3, 4}), of({4, 3}, 1), of({2, 3, 3}, {diagonal = -1}), of({2, 3}, 9), of({3, 0})},
-  diag = {of({3}), of({3}, 1), of({2}, {diagonal = -2}), of({3, 4}), of({3, 4}, 2), of({4, 2}, -1), of({2, 3}, 5), of({0})},
+  diag = {of({3}), of({3}, 1), of({2}, {diagonal = -2}), of({3, 4}), of({3, 4}, 2), of({4, 2}, -1), of({2, 3}, 5),
+          of({0})},
 }
