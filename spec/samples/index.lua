@@ -1,6 +1,6 @@
 -- Samples of the ops that read and write by index tensors and masks: core/ops/index.c, index_put.c, mask.c,
--- embedding.c, count.c, multinomial.c.  Where two values for one place would leave the gradient to chance, positions are
--- written out.
+-- embedding.c, count.c, multinomial.c.  Where two values for one place would leave the gradient to chance, positions
+-- are written out.
 
 local ampl = require "ampl"
 
