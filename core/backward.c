@@ -320,15 +320,29 @@ static ampl_status lend_outputs(walk *w, ampl_node *n, ampl_tensor **y) {
 /* Whether operand i is the cast of a weight, whose gradients are summed in f32. */
 static bool is_wide(const ampl_node *n, int i) { return n->edge[i].node && n->edge[i].node->flags & AMPL_NODE_WIDE; }
 
+static void expand_notes(const ampl_note *note, int n, ampl_meta *m) {
+  for (int i = 0; i < n; i++) {
+    m[i].dtype = note[i].dtype;
+    m[i].ndim = note[i].ndim;
+    m[i].layout = AMPL_LAYOUT_ROW_MAJOR;
+    m[i].offset = 0;
+    memcpy(m[i].shape, note[i].shape, sizeof m[i].shape);
+  }
+}
+
 /* dx[i]: references to what the formula gives. */
 static ampl_status run_formula(walk *w, task *t, const bool *need, ampl_tensor **dx) {
   ampl_node *n = t->node;
   ampl_tensor *few[8], **y = few;
   if (n->foreign.backward) return n->foreign.backward(n->foreign.ud, w->ctx, n->ny, t->grad, n->nx, dx, need);
   if (n->ny > 8) return ampl_error(w->ctx, AMPL_EUNSUPPORTED, "%s has too many outputs", n->op->name);
+  ampl_meta few_metas[12], *metas = few_metas;
   bool wide[256];
+  if (n->nx + n->ny > 12 && !(metas = malloc((size_t)(n->nx + n->ny) * sizeof *metas))) return no_memory(w);
+  expand_notes(n->xm, n->nx, metas);
+  expand_notes(n->ym, n->ny, metas + n->nx);
   for (int i = 0; i < n->nx; i++) wide[i] = is_wide(n, i);
-  ampl_grad g = {.wide = wide, .op = n->op, .nx = n->nx, .ny = n->ny, .dy = t->grad, .x = n->x, .y = y, .xm = n->xm, .ym = n->ym, .p = n->p, .need = need, .dx = dx};
+  ampl_grad g = {.wide = wide, .op = n->op, .nx = n->nx, .ny = n->ny, .dy = t->grad, .x = n->x, .y = y, .xm = metas, .ym = metas + n->nx, .p = n->p, .need = need, .dx = dx};
   memset(few, 0, sizeof few);
   ampl_status s = lend_outputs(w, n, y);
   ampl_eval_begin(&g.e, w->ctx);
@@ -340,15 +354,16 @@ static ampl_status run_formula(walk *w, task *t, const bool *need, ampl_tensor *
   }
   ampl_eval_end(&g.e);
   for (int k = 0; k < n->ny; k++) ampl_tensor_release(y[k]);
+  if (metas != few_metas) free(metas);
   return s;
 }
 
 /* Brings dx to operand i's shape and dtype: activations in bf16 have bf16 gradients, f32 leaves f32 ones. */
 static ampl_status conform(walk *w, const ampl_node *n, int i, ampl_tensor **dx) {
-  const ampl_meta *m = &n->xm[i];
+  const ampl_note *m = &n->xm[i];
   if ((*dx)->ndim != m->ndim || memcmp((*dx)->shape, m->shape, (size_t)m->ndim * sizeof *m->shape) != 0)
-    return ampl_error(w->ctx, AMPL_ESHAPE, "the backward of %s gave a gradient of %s for operand %d of %s", name_of(n),
-                      ampl_tensor_text(w->ctx, *dx), i + 1, ampl_meta_text(w->ctx, m));
+    return ampl_error(w->ctx, AMPL_ESHAPE, "the backward of %s gave a gradient of %s for operand %d of shape %s", name_of(n),
+                      ampl_tensor_text(w->ctx, *dx), i + 1, ampl_shape_text(w->ctx, m->ndim, m->shape));
   if ((*dx)->dtype == m->dtype || (is_wide(n, i) && (*dx)->dtype == AMPL_F32)) return AMPL_OK;
   ampl_tensor *cast;
   AMPL_TRY(ampl_cast_to(w->ctx, *dx, (ampl_dtype)m->dtype, &cast));

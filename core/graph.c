@@ -8,8 +8,8 @@
 
 /* Node numbers, for edges and order: a node is made after everything it depends on. */
 static ampl_node *node_new(ampl_ctx *ctx, int nx, int ny, int np, int nints) {
-  const size_t bytes = sizeof(ampl_node) + (size_t)nx * (sizeof(ampl_edge) + sizeof(ampl_meta) + sizeof(ampl_tensor *)) +
-                       (size_t)ny * (sizeof(ampl_meta) + sizeof(ampl_tensor *)) + (size_t)np * sizeof(ampl_value) +
+  const size_t bytes = sizeof(ampl_node) + (size_t)nx * (sizeof(ampl_edge) + sizeof(ampl_note) + sizeof(ampl_tensor *)) +
+                       (size_t)ny * (sizeof(ampl_note) + sizeof(ampl_tensor *)) + (size_t)np * sizeof(ampl_value) +
                        (size_t)nints * sizeof(int64_t) + (size_t)(nx + ny) * sizeof(uint32_t);
   char *block = ampl_obj_get(ctx, bytes);
   if (!block) {
@@ -21,8 +21,8 @@ static ampl_node *node_new(ampl_ctx *ctx, int nx, int ny, int np, int nints) {
                    .seq = ++ctx->seq, .index_base = ctx->index_base};
   block += sizeof *n;
   n->edge = (ampl_edge *)block, block += (size_t)nx * sizeof *n->edge;
-  n->xm = (ampl_meta *)block, block += (size_t)nx * sizeof *n->xm;
-  n->ym = (ampl_meta *)block, block += (size_t)ny * sizeof *n->ym;
+  n->xm = (ampl_note *)block, block += (size_t)nx * sizeof *n->xm;
+  n->ym = (ampl_note *)block, block += (size_t)ny * sizeof *n->ym;
   n->p = (ampl_value *)block, block += (size_t)np * sizeof *n->p;
   block += (size_t)nints * sizeof(int64_t);
   n->x = (ampl_tensor **)block, block += (size_t)nx * sizeof *n->x;
@@ -108,11 +108,9 @@ void ampl_graph_forget(ampl_ctx *ctx, ampl_tensor *x) {
 
 /* ------------------------------------------------------------------------------------------------ recording ------- */
 
-static void note_shape(ampl_meta *m, const ampl_tensor *x) {
-  m->dtype = x->dtype;
-  m->ndim = x->ndim;
-  m->layout = AMPL_LAYOUT_ROW_MAJOR;
-  m->offset = 0;
+static void note_shape(ampl_note *m, const ampl_tensor *x) {
+  m->dtype = (int8_t)x->dtype;
+  m->ndim = (int8_t)x->ndim;
   memcpy(m->shape, x->shape, (size_t)x->ndim * sizeof *x->shape);
 }
 
@@ -169,7 +167,7 @@ static ampl_status fill_node(ampl_ctx *ctx, ampl_node *n, const ampl_args *in, a
   for (int i = 0; i < n->nx; i++) {
     ampl_tensor *x = in->t[i];
     if (!x) {
-      n->xm[i] = (ampl_meta){.dtype = AMPL_DTYPE_NONE};
+      n->xm[i] = (ampl_note){.dtype = AMPL_DTYPE_NONE};
       continue;
     }
     note_shape(&n->xm[i], x);
@@ -222,7 +220,7 @@ ampl_status ampl_record_function(ampl_ctx *ctx, const ampl_function *f, int nx, 
   if (!n) return ctx->code;
   for (int i = 0; i < nx && s == AMPL_OK; i++) {
     if (!x[i]) {
-      n->xm[i] = (ampl_meta){.dtype = AMPL_DTYPE_NONE};
+      n->xm[i] = (ampl_note){.dtype = AMPL_DTYPE_NONE};
       continue;
     }
     note_shape(&n->xm[i], x[i]);

@@ -32,6 +32,12 @@ struct ampl_view {
   ampl_node   *seen;            /* base's node when this view's own node was made: identity only */
 };
 
+/* What a node remembers of an operand or output; backward gets it as an ampl_meta. */
+typedef struct ampl_note {
+  int8_t  dtype, ndim;
+  int64_t shape[AMPL_RANK_MAX];
+} ampl_note;
+
 enum { AMPL_NODE_FREED = 1, AMPL_NODE_WIDE = 2 };       /* WIDE: gradients from several uses are summed in f32 */
 
 struct ampl_node {
@@ -44,7 +50,7 @@ struct ampl_node {
   size_t         bytes;         /* of this block */
   int64_t        index_base;
   ampl_edge     *edge;          /* [nx] */
-  ampl_meta     *xm, *ym;       /* [nx], [ny]: shape and dtype */
+  ampl_note     *xm, *ym;       /* [nx], [ny] */
   ampl_tensor  **x, **y;        /* [nx], [ny]: saved, NULL where not */
   uint32_t      *version;       /* [nx + ny]: of what is saved */
   ampl_value    *p;             /* [np], lists copied behind */
