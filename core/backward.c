@@ -168,8 +168,13 @@ static ampl_status binary(ampl_ctx *ctx, ampl_tensor *a, ampl_tensor *b, ampl_te
   return ampl_call(ctx, &(ampl_args){OP(add), t, 2, NULL}, out);
 }
 
+/* Whether no two elements of x share a place (expand makes such tensors). */
+static bool dense(const ampl_tensor *x) { return x->flags & (AMPL_T_CONTIGUOUS | AMPL_T_CHANNELS_LAST); }
+
 /* Whether nobody else sees x: then it may be written. */
-static bool sole(const ampl_tensor *x) { return x->refs == 1 && x->storage->refs == 1 && !x->node && !x->view; }
+static bool sole(const ampl_tensor *x) {
+  return x->refs == 1 && x->storage->refs == 1 && !x->node && !x->view && dense(x);
+}
 
 /* *into += g, which is lent.  `wide`: sums of several parts are kept in f32. */
 static ampl_status accumulate(walk *w, ampl_tensor **into, ampl_tensor *g, bool wide) {
@@ -248,7 +253,7 @@ static ampl_status add_to_grad(walk *w, ampl_tensor *x, ampl_tensor *g) {
     return AMPL_OK;
   }
   x->grad->flags &= (uint8_t)~AMPL_T_UNSCALED;
-  if (!(w->flags & AMPL_CREATE_GRAPH) && !x->grad->node) {
+  if (!(w->flags & AMPL_CREATE_GRAPH) && !x->grad->node && dense(x->grad)) {
     ampl_tensor *t[2] = {x->grad, g};
     return ampl_call_inplace(w->ctx, &(ampl_args){OP(add), t, 2, NULL});
   }
