@@ -127,6 +127,7 @@ struct ampl_ctx {
   /* the last error */
   ampl_status   code;
   const char   *op;                     /* name of the op that runs or failed, "" */
+  const char   *composed;               /* name of the op whose compose runs, NULL: none */
   char          message[1024];
   char          text[8][160];           /* ring of small texts */
   unsigned      text_next;

@@ -23,6 +23,9 @@ typedef struct call {
   ampl_meta           meta[AMPL_OUT_MAX];
 } call;
 
+/* What an error calls the op: the one that was called, also where it is composed of others. */
+static const char *name_of(const call *c) { return c->ctx->composed ? c->ctx->composed : c->op->name; }
+
 static ampl_args args_of(const call *c) { return (ampl_args){c->op, c->t, c->nt, c->p}; }
 
 /* ------------------------------------------------------------------------------------------------ operands -------- */
@@ -251,7 +254,7 @@ static ampl_status run_dense(call *c, ampl_kernel_fn kernel, ampl_tensor **out) 
       s = ampl_call(c->ctx, &(ampl_args){OP(contiguous), &c->t[made], 1, NULL}, &t[made]);
   }
   c->ctx->modes->grad = grad;
-  c->ctx->op = c->op->name;
+  c->ctx->op = name_of(c);
   in.t = t;
   if (s == AMPL_OK) s = kernel(c->ctx, &in, out);
   for (int i = 0; i < made; i++)
@@ -270,8 +273,10 @@ static ampl_status run_compose(call *c, bool recorded, ampl_tensor **out) {
   ampl_modes *m = c->ctx->modes;
   const bool grad = m->grad;
   ampl_mode *region = m->autocast;
+  const char *outer = c->ctx->composed;
   const ampl_args in = args_of(c);
   ampl_eval e;
+  if (!outer) c->ctx->composed = c->op->name;
   m->grad = grad && recorded;
   m->autocast = NULL;                   /* the casts are made; what is inside runs in these dtypes */
   ampl_eval_begin(&e, c->ctx);
@@ -281,6 +286,7 @@ static ampl_status run_compose(call *c, bool recorded, ampl_tensor **out) {
   if (s == AMPL_OK) s = end;
   m->grad = grad;
   m->autocast = region;
+  c->ctx->composed = outer;
   return s;
 }
 
@@ -382,11 +388,11 @@ ampl_status ampl_call(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   c.info = ampl_op_info_of(in->op);
   c.nmade = 0;
   c.why = NULL;
-  ctx->op = c.op->name;
+  ctx->op = name_of(&c);
   for (int k = 0; k < c.info->nout; k++) out[k] = NULL;
   if (ctx->trace) clock_gettime(CLOCK_MONOTONIC, &t0);
   ampl_status s = prepare(&c, in);
-  ctx->op = c.op->name;
+  ctx->op = name_of(&c);
   if (s == AMPL_OK) s = execute(&c, out);
   if (s == AMPL_OK && ctx->trace) trace_call(&c, out, &t0);
   drop_call(&c);
@@ -473,12 +479,12 @@ ampl_status ampl_call_inplace(ampl_ctx *ctx, const ampl_args *in) {
   c.info = ampl_op_info_of(in->op);
   c.nmade = 0;
   c.why = NULL;
-  ctx->op = c.op->name;
+  ctx->op = name_of(&c);
   /* Autocast leaves self alone: the others are brought to its dtype by promotion. */
   ampl_mode *region = ctx->modes->autocast;
   ctx->modes->autocast = NULL;
   ampl_status s = prepare(&c, in);
-  ctx->op = c.op->name;
+  ctx->op = name_of(&c);
   for (int i = 1; s == AMPL_OK && region && region->on && i < c.nt; i++) {
     ampl_tensor *x = c.t[i], *y;
     if (!x || x->flags & AMPL_T_NUMBER || as_is(&c, i) || x->dtype == self->dtype || !ampl_is_float(x) || !ampl_is_float(self)) continue;
