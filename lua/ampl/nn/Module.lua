@@ -304,6 +304,34 @@ function Module:double() return self:to("f64") end
 function Module:cpu() return self:to("cpu") end
 function Module:cuda() return self:to("cuda") end
 
+-- A copy of a field: modules and tensors are copied (shared ones stay shared), plain tables too.
+local function copied(value, done)
+  if is_tensor(value) then
+    if not done[value] then
+      local t = value:detach():clone()
+      done[value] = (value.is_leaf and value.requires_grad and t:requires_grad_(true) or t):keep()
+    end
+    return done[value]
+  end
+  if type(value) ~= "table" then return value end
+  if done[value] then return done[value] end
+  local out = {}
+  done[value] = out
+  for k, v in next, value do out[k] = copied(v, done) end
+  return setmetatable(out, getmetatable(value))
+end
+
+---A module of its own with copies of all parameters and buffers; hooks stay behind.
+---@return ampl.nn.Module
+function Module:clone()
+  local out = copied(self, {})
+  for _, m in ipairs(out:modules()) do
+    local own = rawget(m, "_module")
+    own.hooks, own.pre_hooks = nil, nil
+  end
+  return out
+end
+
 -- ---------------------------------------------------------------------------------------------------- modes -------
 
 ---@param mode? boolean

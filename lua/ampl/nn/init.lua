@@ -4,7 +4,8 @@ return require "ampl.lazy"("ampl.nn", {
   "Module", "Parameter", "functional", "utils", "Linear", "Bilinear", "Identity", "Sequential", "ModuleList", "Conv1d",
   "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm",
   "RMSNorm", "GroupNorm", "Embedding", "Dropout", "Dropout2d", "InstanceNorm2d", "Flatten", "Unflatten",
-  "PReLU",
+  "PReLU", "RNN", "LSTM", "GRU", "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer",
+  "TransformerEncoder",
 }, {
   load = function(name)
     if name == "init" then return require "ampl.nn.initializers" end    -- ampl/nn/init.lua is this file

@@ -1,0 +1,40 @@
+-- TransformerEncoder: copies of an encoder layer, one after another.
+
+local Module = require "ampl.nn.Module"
+local ModuleList = require "ampl.nn.ModuleList"
+local args = require "ampl.args"
+local raise = require "ampl.raise"
+
+---@class ampl.nn.TransformerEncoder : ampl.nn.Module
+---@field layers ampl.nn.ModuleList
+local TransformerEncoder = Module:extend("TransformerEncoder")
+
+local make = args.signature("TransformerEncoder", {
+  {"encoder_layer", "any"}, {"num_layers", "integer"}, {"norm", "any?"},
+})
+
+---The layer is copied, weights too.
+function TransformerEncoder:init(...)
+  local o = make(...)
+  if not Module.is(o.encoder_layer) then raise("EARG", self.name, "encoder_layer must be a module") end
+  self.layers = ModuleList()
+  for _ = 1, o.num_layers do self.layers:append(o.encoder_layer:clone()) end
+  self.norm = o.norm
+end
+
+local call = args.signature("TransformerEncoder", {
+  {"mask", "tensor?"}, {"src_key_padding_mask", "tensor?"}, {"is_causal", "boolean", false},
+})
+
+---Options: mask, src_key_padding_mask, is_causal.
+---@param x ampl.Tensor
+---@return ampl.Tensor
+function TransformerEncoder:forward(x, ...)
+  local o = call(...)
+  for _, layer in ipairs(self.layers) do
+    x = layer(x, {src_mask = o.mask, src_key_padding_mask = o.src_key_padding_mask, is_causal = o.is_causal})
+  end
+  return self.norm and self.norm(x) or x
+end
+
+return TransformerEncoder
