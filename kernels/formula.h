@@ -7,6 +7,8 @@
 #define GELU_K       0.79788456080286535588     /* sqrt(2 / pi) */
 #define GELU_C       0.044715
 #define SIXTH        0x1.555556p-3             /* 1/6 in f32, in PyTorch's f64, too */
+#define TWO_PI       6.28318530717958647693
+#define HALF_LOG_TWO_PI 0.91893853320467274178  /* log(2 pi) / 2 */
 #define SELU_ALPHA   1.6732632423543772848170429916717
 #define SELU_SCALE   1.0507009873554804934193349852946
 

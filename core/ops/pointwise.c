@@ -15,6 +15,8 @@ typedef ampl_tensor *value;
 #define SUB(a, b) TWO_OP(sub, a, b)
 #define MUL(a, b) TWO_OP(mul, a, b)
 #define DIV(a, b) TWO_OP(div, a, b)
+#define MIN(a, b) TWO_OP(minimum, a, b)
+#define MAX(a, b) TWO_OP(maximum, a, b)
 #define POW(a, b) TWO_OP(pow, a, b)
 #define FLOORDIV(a, b) EV(e, div, T(a, b), P(V_I(2)))
 #define NEG(a) ONE_OP(neg, a)
@@ -23,6 +25,7 @@ typedef ampl_tensor *value;
 #define RSQRT(a) ONE_OP(rsqrt, a)
 #define EXP(a) ONE_OP(exp, a)
 #define LOG(a) ONE_OP(log, a)
+#define LOG1P(a) ONE_OP(log1p, a)
 #define SIN(a) ONE_OP(sin, a)
 #define COS(a) ONE_OP(cos, a)
 #define SINH(a) ONE_OP(sinh, a)
@@ -33,6 +36,7 @@ typedef ampl_tensor *value;
 #define SIGMOID(a) ONE_OP(sigmoid, a)
 #define SOFTPLUS(a) ONE_OP(softplus, a)
 #define EQ(a, b) TWO_OP(eq, a, b)
+#define NE(a, b) TWO_OP(ne, a, b)
 #define GT(a, b) TWO_OP(gt, a, b)
 #define GE(a, b) TWO_OP(ge, a, b)
 #define LT(a, b) TWO_OP(lt, a, b)
@@ -126,7 +130,7 @@ static ampl_status infer_quotient(ampl_ctx *ctx, const ampl_args *in, ampl_meta 
 #define FLAGS_PRODUCT   .flags = POINTWISE | AMPL_OP_CROSS
 #define FLAGS_QUOTIENT  .flags = POINTWISE, .infer = infer_quotient
 #define FLAGS_TEST      .flags = AMPL_OP_ELEMENTWISE | AMPL_OP_BOOL_OUT | AMPL_OP_NO_GRAD
-#define FLAGS_GRADIENT  .flags = AMPL_OP_ELEMENTWISE | AMPL_OP_INTERNAL | AMPL_OP_NO_GRAD
+#define FLAGS_GRADIENT  .flags = AMPL_OP_ELEMENTWISE | AMPL_OP_INTERNAL
 
 /* the `save` column: the record's mask, the fused op's operands, and how its compose finds them */
 #define SAVE_NONE 0
