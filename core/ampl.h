@@ -328,7 +328,8 @@ AMPL_API ampl_status ampl_set_requires_grad(ampl_tensor *x, bool on);   /* EGRAD
 AMPL_API bool        ampl_requires_grad(const ampl_tensor *x);
 AMPL_API bool        ampl_is_leaf(const ampl_tensor *x);
 AMPL_API ampl_tensor *ampl_grad_of(const ampl_tensor *x);               /* lent; NULL: none */
-AMPL_API ampl_status ampl_set_grad(ampl_tensor *x, ampl_tensor *grad);  /* NULL: none */
+/* NULL: none.  Of x's shape and dtype; a f32 gradient suits a 16-bit tensor, too. */
+AMPL_API ampl_status ampl_set_grad(ampl_tensor *x, ampl_tensor *grad);
 
 #define AMPL_RETAIN_GRAPH 1     /* keep what backward needs, so that it can run again */
 #define AMPL_CREATE_GRAPH 2     /* record backward itself: gradients of gradients */

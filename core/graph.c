@@ -365,7 +365,8 @@ ampl_status ampl_set_grad(ampl_tensor *x, ampl_tensor *grad) {
   ctx->op = "grad";
   if (grad && !ampl_same_shape(x, grad))
     return ampl_error(ctx, AMPL_ESHAPE, "a gradient of %s for a tensor of %s", ampl_tensor_text(ctx, grad), ampl_tensor_text(ctx, x));
-  if (grad && grad->dtype != x->dtype)
+  const bool wide = grad && grad->dtype == AMPL_F32 && (x->dtype == AMPL_F16 || x->dtype == AMPL_BF16);
+  if (grad && grad->dtype != x->dtype && !wide)
     return ampl_error(ctx, AMPL_EDTYPE, "a gradient of %s for a tensor of %s", ampl_tensor_text(ctx, grad), ampl_tensor_text(ctx, x));
   if (grad) ampl_tensor_retain(grad);
   ampl_tensor_release(x->grad);
