@@ -45,6 +45,9 @@ AMPL_API ampl_status ampl_safetensors_save(ampl_ctx *ctx, const char *path, int6
  * i32; floats as f32 and f64. */
 AMPL_API ampl_status ampl_idx_load(ampl_ctx *ctx, const char *path, ampl_tensor **out);
 
+/* An npy file, NumPy's array of numbers or bools.  Small integers are widened as above. */
+AMPL_API ampl_status ampl_npy_load(ampl_ctx *ctx, const char *path, ampl_tensor **out);
+
 typedef struct ampl_csv_options {
   size_t struct_size; /* sizeof(ampl_csv_options); set by AMPL_CSV_OPTIONS_INIT */
   char separator;     /* 0: the first of , ; tab that the first line has, else blanks */

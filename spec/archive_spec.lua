@@ -242,6 +242,31 @@ describe("data.idx", function()
   end)
 end)
 
+describe("data.npy", function()
+  local function array(dictionary, format, ...)
+    local elements = string.pack(format:rep(select("#", ...)), ...)
+    return put("a.npy", "\x93NUMPY\1\0" .. string.pack("<s2", dictionary) .. elements)
+  end
+
+  it("reads row-major, column-major and big-endian arrays", function()
+    local p = array("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }", "<d", 1, 2, 3, 4, 5, 6)
+    assert.same({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}}, ampl.data.npy(p):totable())
+    p = array("{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }", ">i2", 1, 4, 2, 5, 3, -6)
+    local t = ampl.data.npy(p)
+    assert.same({{1, 2, 3}, {4, 5, -6}}, t:totable())
+    assert.equal("i32", t.dtype)
+  end)
+
+  it("refuses objects, and whatever is no array", function()
+    local objects = array("{'descr': '|O', 'fortran_order': False, 'shape': (), }", "<d")
+    refused("EUNSUPPORTED", '"|O"', ampl.data.npy, objects)
+    local cut = array("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", "<d", 1)
+    refused("EFORMAT", "cut off", ampl.data.npy, cut)
+    refused("EFORMAT", "no npy file", ampl.data.npy, put("a.npy", "PK\3\4 and more of it"))
+    refused("EIO", "No such file", ampl.data.npy, path("nowhere"))
+  end)
+end)
+
 describe("data.csv", function()
   local csv = ampl.data.csv
 

@@ -69,6 +69,12 @@ ampl_status ampl_file_read(const ampl_file *f, uint64_t at, void *dst, size_t by
   return AMPL_OK;
 }
 
+ampl_status ampl_file_next(void *file, void *dst, size_t bytes) {
+  ampl_file *f = file;
+  f->at += bytes;
+  return ampl_file_read(f, f->at - bytes, dst, bytes);
+}
+
 void ampl_file_close(ampl_file *f) {
   if (f->fd >= 0) close(f->fd);
   f->fd = -1;

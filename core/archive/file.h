@@ -13,13 +13,15 @@ typedef struct ampl_file {
   ampl_ctx *ctx;
   const char *path;
   int fd;
-  uint64_t size;
+  uint64_t size, at; /* at: where ampl_file_next goes on */
 } ampl_file;
 
 /* Opens a regular file for reading; EIO. */
 ampl_status ampl_file_open(ampl_ctx *ctx, const char *path, ampl_file *out);
 /* All of [at, at + bytes), which must lie inside the file; EIO, also when the file has meanwhile been cut. */
 ampl_status ampl_file_read(const ampl_file *f, uint64_t at, void *dst, size_t bytes);
+/* The next bytes from f->at, likewise; `file` is the ampl_file. */
+ampl_status ampl_file_next(void *file, void *dst, size_t bytes);
 void ampl_file_close(ampl_file *f);
 /* A tensor on the CPU, uninitialised, for what a file holds. */
 ampl_status ampl_file_tensor(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, ampl_tensor **out);

@@ -3,7 +3,7 @@
  * A file is: 8 bytes, little-endian, the length N of the header; N bytes of JSON, {name: {dtype, shape, data_offsets}},
  * padded with blanks; then the data, row-major.  Offsets count from the first byte of the data.  Everything in a header
  * is checked against the size of the file before a tensor is made: what is not exactly right is refused. */
-#include "file.h"
+#include "elements.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -11,49 +11,26 @@
 
 static const char metadata_key[] = "__metadata__";
 
-/* What a dtype is called in files, its bytes there, and what it becomes. */
-typedef struct file_dtype {
+/* What elements are called. */
+static const struct {
   const char *name;
-  uint8_t bytes, dtype;
-  void (*widen)(void *dst, const void *src, size_t n); /* NULL: the bytes are the same */
-} file_dtype;
-
-#define WIDEN(name, from, to)                                                                                          \
-  static void name(void *dst, const void *src, size_t n) {                                                             \
-    const unsigned char *s = src;                                                                                      \
-    for (size_t i = 0; i < n; i++) {                                                                                   \
-      from v;                                                                                                          \
-      memcpy(&v, s + i * sizeof v, sizeof v);                                                                          \
-      ((to *)dst)[i] = (to)v;                                                                                          \
-    }                                                                                                                  \
-  }
-WIDEN(widen_i8, int8_t, int32_t)
-WIDEN(widen_i16, int16_t, int32_t)
-WIDEN(widen_u16, uint16_t, int32_t)
-WIDEN(widen_u32, uint32_t, int64_t)
-
-static void to_bool(void *dst, const void *src, size_t n) { /* any byte but 0 is true; ours are 0 and 1 only */
-  const unsigned char *s = src;
-  for (size_t i = 0; i < n; i++) ((unsigned char *)dst)[i] = s[i] != 0;
-}
-
-static const file_dtype dtypes[] = {
-    {"F32", 4, AMPL_F32, NULL},      {"F16", 2, AMPL_F16, NULL},      {"BF16", 2, AMPL_BF16, NULL},
-    {"F64", 8, AMPL_F64, NULL},      {"I64", 8, AMPL_I64, NULL},      {"I32", 4, AMPL_I32, NULL},
-    {"U8", 1, AMPL_U8, NULL},        {"BOOL", 1, AMPL_BOOL, to_bool}, {"I8", 1, AMPL_I32, widen_i8},
-    {"I16", 2, AMPL_I32, widen_i16}, {"U16", 2, AMPL_I32, widen_u16}, {"U32", 4, AMPL_I64, widen_u32},
+  char kind;
+  int bytes;
+} dtypes[] = {
+    {"F32", 'f', 4}, {"F16", 'f', 2},  {"BF16", 'e', 2}, {"F64", 'f', 8}, {"I64", 'i', 8}, {"I32", 'i', 4},
+    {"U8", 'u', 1},  {"BOOL", 'b', 1}, {"I8", 'i', 1},   {"I16", 'i', 2}, {"U16", 'u', 2}, {"U32", 'u', 4},
 };
 #define DTYPES (sizeof dtypes / sizeof *dtypes)
 
-static const file_dtype *dtype_named(const char *name) {
+static const ampl_element *dtype_named(const char *name) {
   for (size_t i = 0; i < DTYPES; i++)
-    if (strcmp(dtypes[i].name, name) == 0) return &dtypes[i];
+    if (strcmp(dtypes[i].name, name) == 0) return ampl_element_find(dtypes[i].kind, dtypes[i].bytes);
   return NULL;
 }
 
-static const char *dtype_text(ampl_dtype t) { /* the first eight rows are ampl's own, one for each */
+static const char *dtype_text(const ampl_element *e) {
   for (size_t i = 0; i < DTYPES; i++)
-    if (dtypes[i].dtype == t) return dtypes[i].name;
+    if (dtypes[i].kind == e->kind && dtypes[i].bytes == e->bytes) return dtypes[i].name;
   return NULL;
 }
 
@@ -101,7 +78,7 @@ void ampl_archive_release(ampl_archive *a) {
 
 typedef struct entry {
   const char *name;
-  const file_dtype *dtype;
+  const ampl_element *dtype;
   int ndim;
   int64_t shape[AMPL_RANK_MAX];
   uint64_t numel, begin, end;
@@ -182,21 +159,15 @@ static ampl_status read_shape(reader *r, entry *e, const json_t *shape) {
     return ampl_error(r->ctx, AMPL_EUNSUPPORTED,
                       "%.300s: tensor \"%.100s\" has %zu dimensions; at most %d are possible", r->file.path, e->name,
                       ndim, AMPL_RANK_MAX);
-  bool zero = false;
-  uint64_t numel = 1;
   for (size_t i = 0; i < ndim; i++) {
     uint64_t size;
     if (!natural(json_array_get(shape, i), &size))
       return DAMAGED(r, "tensor \"%.100s\": size %zu of its shape is no natural number", r->file.path, e->name, i + 1);
     e->shape[i] = (int64_t)size;
-    if (size == 0)
-      zero = true;
-    else if (__builtin_mul_overflow(numel, size, &numel) || numel > INT64_MAX / 8)
-      return DAMAGED(r, "tensor \"%.100s\": its shape has more elements than a file can hold", r->file.path, e->name);
   }
   e->ndim = (int)ndim;
-  e->numel = zero ? 0 : numel;
-  return AMPL_OK;
+  if (ampl_elements_count(e->ndim, e->shape, &e->numel)) return AMPL_OK;
+  return DAMAGED(r, "tensor \"%.100s\": its shape has more elements than a file can hold", r->file.path, e->name);
 }
 
 static ampl_status read_offsets(reader *r, entry *e, const json_t *offsets) {
@@ -214,7 +185,7 @@ static ampl_status read_offsets(reader *r, entry *e, const json_t *offsets) {
   const uint64_t bytes = e->numel * e->dtype->bytes; /* numel <= 2^60: no overflow */
   if (e->end - e->begin != bytes)
     return DAMAGED(r, "tensor \"%.100s\": %s of its shape needs %llu bytes, but its data_offsets span %llu",
-                   r->file.path, e->name, e->dtype->name, (unsigned long long)bytes,
+                   r->file.path, e->name, dtype_text(e->dtype), (unsigned long long)bytes,
                    (unsigned long long)(e->end - e->begin));
   return AMPL_OK;
 }
@@ -278,18 +249,6 @@ static ampl_status read_entries(reader *r) {
 
 /* ------------------------------------------------------------------------------------------------ loading --------- */
 
-/* Reads in pieces and rewrites each: the bytes in the file are not those of the tensor. */
-static ampl_status read_widened(reader *r, const entry *e, void *dst) {
-  unsigned char piece[4096];
-  const size_t wide = ampl_dtype_size(e->dtype->dtype), per = sizeof piece / e->dtype->bytes;
-  for (uint64_t i = 0; i < e->numel; i += per) {
-    const size_t n = e->numel - i < per ? (size_t)(e->numel - i) : per;
-    AMPL_TRY(ampl_file_read(&r->file, r->data + e->begin + i * e->dtype->bytes, piece, n * e->dtype->bytes));
-    e->dtype->widen((char *)dst + i * wide, piece, n);
-  }
-  return AMPL_OK;
-}
-
 static ampl_status read_tensors(reader *r, box *b) {
   for (size_t i = 0; i < r->n; i++) {
     const entry *e = &r->entries[i];
@@ -298,8 +257,8 @@ static ampl_status read_tensors(reader *r, box *b) {
     b->a.names[i] = box_text(b, e->name);
     b->a.tensors[i] = t;
     b->a.n++;
-    AMPL_TRY(e->dtype->widen ? read_widened(r, e, ampl_data(t))
-                             : ampl_file_read(&r->file, r->data + e->begin, ampl_data(t), (size_t)(e->end - e->begin)));
+    r->file.at = r->data + e->begin;
+    AMPL_TRY(ampl_elements_read(e->dtype, false, e->numel, ampl_data(t), ampl_file_next, &r->file));
   }
   return AMPL_OK;
 }
@@ -423,8 +382,8 @@ static ampl_status tensor_object(ampl_ctx *ctx, json_t *header, const item *it, 
       shape = NULL;
     }
   if (!shape) return no_memory(ctx);
-  json_t *info = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_text(ampl_tensor_dtype(it->t)), "shape", shape,
-                           "data_offsets", (json_int_t)*at, (json_int_t)(*at + bytes));
+  json_t *info = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_text(ampl_element_of(ampl_tensor_dtype(it->t))),
+                           "shape", shape, "data_offsets", (json_int_t)*at, (json_int_t)(*at + bytes));
   if (!info) return no_memory(ctx);
   *at += bytes;
   return put(ctx, header, it->name, info);

@@ -150,16 +150,20 @@ static int safetensors_save(lua_State *L) {
 
 /* ------------------------------------------------------------------------------------------------ data sets ------- */
 
-/* idx_load(path) -> tensor */
-static int idx_load(lua_State *L) {
+static int load_one(lua_State *L, const char *op,
+                    ampl_status (*load)(ampl_ctx *ctx, const char *path, ampl_tensor **out)) {
   lampl_state *S = lampl_state_of(L);
-  const char *path = check_path(L, "data.idx");
+  const char *path = check_path(L, op);
   lampl_enter(L, S);
   lampl_handle *h = lampl_push_handle(L, S);
-  const ampl_status s = ampl_idx_load(S->ctx, path, &h->x);
+  const ampl_status s = load(S->ctx, path, &h->x);
   lampl_leave(S);
   return s == AMPL_OK ? 1 : lampl_fail(L, s);
 }
+
+/* idx_load(path), npy_load(path) -> tensor */
+static int idx_load(lua_State *L) { return load_one(L, "data.idx", ampl_idx_load); }
+static int npy_load(lua_State *L) { return load_one(L, "data.npy", ampl_npy_load); }
 
 /* csv_load(path, separator or nil, header or nil, skip, dtype) -> tensor, names or nil */
 static int csv_load(lua_State *L) {
@@ -192,6 +196,7 @@ void lampl_open_archive(lua_State *L) {
   static const luaL_Reg functions[] = {{"safetensors_load", safetensors_load},
                                        {"safetensors_save", safetensors_save},
                                        {"idx_load", idx_load},
+                                       {"npy_load", npy_load},
                                        {"csv_load", csv_load},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);

@@ -47,9 +47,10 @@ static bool fails(void) {
   errno = ENOMEM;
   return true;
 }
-void *malloc(size_t n) { return fails() ? NULL : __libc_malloc(n); }
-void *calloc(size_t n, size_t m) { return fails() ? NULL : __libc_calloc(n, m); }
-void *realloc(void *p, size_t n) { return fails() ? NULL : __libc_realloc(p, n); }
+/* Visible, so that the libraries' calls end here, too. */
+AMPL_API void *malloc(size_t n) { return fails() ? NULL : __libc_malloc(n); }
+AMPL_API void *calloc(size_t n, size_t m) { return fails() ? NULL : __libc_calloc(n, m); }
+AMPL_API void *realloc(void *p, size_t n) { return fails() ? NULL : __libc_realloc(p, n); }
 #else
 #define CAN_FAIL 0
 #endif
@@ -367,6 +368,78 @@ static void idx(void) {
   clear();
 }
 
+/* An npy file of version 1 with this dictionary and `bytes` bytes 0, 1, 2 ... */
+static size_t put_npy(const char *name, const char *dictionary, size_t bytes) {
+  char data[512] = "\x93NUMPY\1";
+  const size_t n = strlen(dictionary);
+  data[8] = (char)n;
+  memcpy(data + 10, dictionary, n);
+  for (size_t i = 0; i < bytes; i++) data[10 + n + i] = (char)i;
+  put(name, data, 10 + n + bytes);
+  return 10 + n + bytes;
+}
+
+static const struct {
+  const char *dictionary;
+  size_t bytes;
+  ampl_status status;
+  const char *says;
+} arrays[] = {
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }  \n", 24, AMPL_OK, ""},
+    {"{\"shape\":(),\"descr\":\"|b1\",\"fortran_order\":True}", 1, AMPL_OK, ""},
+    {"{'descr': '<i8', 'fortran_order': False, 'shape': (0,), }", 0, AMPL_OK, ""},
+    {"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }", 16, AMPL_EUNSUPPORTED, "type \"|O\""},
+    {"{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }", 16, AMPL_EUNSUPPORTED, "type \"<c8\""},
+    {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", 8, AMPL_EUNSUPPORTED, "records"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", 7, AMPL_EFORMAT, "cut off"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", 9, AMPL_EFORMAT, "too long"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", 8, AMPL_EFORMAT, "a size"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", 0, AMPL_EFORMAT, "elements"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", 0, AMPL_EFORMAT, "possible"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", 4, AMPL_EUNSUPPORTED, "dimensions"},
+    {"{'descr': '<f4', 'fortran_order': False, }", 4, AMPL_EFORMAT, "lacks shape"},
+    {"{'descr': '<f4', 'shape': (1,), 'shape': (1,)}", 4, AMPL_EFORMAT, "second"},
+    {"{'descr': '<f4', 'shape': (1,), 'x': 1}", 4, AMPL_EFORMAT, "'x'"},
+    {"{'descr': '<f4', 'fortran_order': 0, 'shape': (1,)}", 4, AMPL_EFORMAT, "True or False"},
+    {"{'descr': __import__('os'), 'fortran_order': False, 'shape': (1,)}", 4, AMPL_EFORMAT, "a string"},
+};
+
+static void npy(void) {
+  ampl_tensor *t = NULL;
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+    put_npy("a", arrays[i].dictionary, arrays[i].bytes);
+    const ampl_status s = ampl_npy_load(ctx, path("a"), &t);
+    check(s == arrays[i].status && (t != NULL) == (s == AMPL_OK), "npy %zu: %s", i, ampl_status_name(s));
+    check(s == AMPL_OK || strstr(ampl_error_message(ctx), arrays[i].says), "npy %zu: %s", i, arrays[i].says);
+    ampl_tensor_release(t);
+  }
+  const size_t n = put_npy("a", "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3)}", 12);
+  int32_t got[6] = {0};
+  static const int32_t want[6] = {0x0001, 0x0405, 0x0809, 0x0203, 0x0607, 0x0a0b};
+  check(ampl_npy_load(ctx, path("a"), &t) == AMPL_OK && ampl_shape(t)[0] == 2 && ampl_shape(t)[1] == 3, "npy, turned");
+  check(t && ampl_to_bytes(t, got, sizeof got) == AMPL_OK && memcmp(got, want, sizeof got) == 0, "its elements");
+  ampl_tensor_release(t);
+  char good[256];
+  int wrong = 0;
+  get("a", good, sizeof good);
+  for (size_t i = 0; i < n; i++) {
+    put("a", good, i);
+    wrong += ampl_npy_load(ctx, path("a"), &t) != AMPL_EFORMAT || t;
+  }
+  check(wrong == 0, "%d cut npy files were not refused", wrong);
+  for (size_t i = 0; i < n; i++)
+    for (int bit = 0; bit < 8; bit++) {
+      good[i] ^= (char)(1 << bit);
+      put("a", good, n);
+      good[i] ^= (char)(1 << bit);
+      const ampl_status s = ampl_npy_load(ctx, path("a"), &t);
+      wrong += s != AMPL_OK && s != AMPL_EFORMAT && s != AMPL_EUNSUPPORTED;
+      ampl_tensor_release(t);
+    }
+  check(wrong == 0, "%d changed npy files gave another error", wrong);
+  clear();
+}
+
 static const struct {
   const char *text;
   const char *says;
@@ -516,6 +589,7 @@ int main(void) {
   cut_and_bent();
   replaced();
   idx();
+  npy();
   csv();
   numbers();
   if (CAN_FAIL) {

@@ -5,4 +5,4 @@
 
 local lazy = require "ampl.lazy"
 
-return lazy("ampl.data", {"DataLoader", "TensorDataset", "csv", "idx", "text"})
+return lazy("ampl.data", {"DataLoader", "TensorDataset", "csv", "idx", "npy", "text"})
