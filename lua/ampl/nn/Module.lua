@@ -355,6 +355,7 @@ end
 ---@param options? boolean|{set_to_none: boolean}
 function Module:zero_grad(options)
   if type(options) == "table" then options = options.set_to_none end
+  local _ <close> = core.scope_open()
   for _, p in ipairs(self:parameters()) do
     if options ~= false then
       p.grad = nil

@@ -19,6 +19,7 @@ local function norm_of(t, p)
 end
 
 local function total(list, p)
+  local _ <close> = core.scope_open()                   -- what is made on the way is let go at once
   local sum, largest = 0.0, 0.0
   for _, t in ipairs(list) do
     local n = norm_of(t, p)
@@ -36,13 +37,12 @@ local function total(list, p)
   return sum ^ (1 / p)
 end
 
--- The norm as what the functions return: f32, and f64 where gradients are.
-local function as_tensor(value, list)
-  local dtype = "f32"
+-- The dtype that norms are told in: f32, and f64 where gradients are.
+local function dtype_of(list)
   for _, t in ipairs(list) do
-    if t.dtype == "f64" then dtype = "f64" end
+    if t.dtype == "f64" then return "f64" end
   end
-  return core.full({}, value, {dtype = dtype, device = list[1] and list[1].device})
+  return "f32"
 end
 
 local function norm_type(op, p)
@@ -80,7 +80,7 @@ function utils.get_total_norm(tensors, ...)
   if o.error_if_nonfinite and not finite(value) then
     raise("EVALUE", "get_total_norm", ("the norm is %s"):format(value))
   end
-  return as_tensor(value, list)
+  return core.full({}, value, {dtype = dtype_of(list), device = list[1] and list[1].device})
 end
 
 -- Which parameter makes the norm what it is: "fc.weight" of a module, else "gradient 3".
@@ -100,26 +100,28 @@ local clip_signature = args.signature("clip_grad_norm_", {
   {"max_norm", "number"}, {"norm_type", "scalar", 2.0}, {"error_if_nonfinite", "boolean", false},
 })
 
+-- Scales the gradients; their norm before, and the dtype that it is told in.
+local function clip(params, o)
+  local _ <close> = core.scope_open()
+  local list = gradients("clip_grad_norm_", params)
+  local norm = total(list, norm_type("clip_grad_norm_", o.norm_type))
+  if finite(norm) then
+    local factor = o.max_norm / (norm + 1e-6)
+    for _, g in ipairs(factor < 1 and list or {}) do g:mul_(factor) end
+  elseif o.error_if_nonfinite then
+    raise("EVALUE", "clip_grad_norm_", ("the norm of the gradients is %s; the first gradient that is not finite: %s")
+      :format(norm, culprit(params)))
+  end
+  return norm, dtype_of(list), list[1] and list[1].device
+end
+
 ---Scales all gradients so that their norm is at most max_norm.  A norm that is not finite leaves them as they are.
 ---With a GradScaler call scaler:unscale_(optimizer) before.
 ---@param params ampl.Tensor[]|ampl.nn.Module
 ---@return ampl.Tensor norm before, 0-d f32 (f64 for f64 gradients)
 function utils.clip_grad_norm_(params, ...)
-  local o = clip_signature(...)
-  local list = gradients("clip_grad_norm_", params)
-  local norm = total(list, norm_type("clip_grad_norm_", o.norm_type))
-  if not finite(norm) then
-    if o.error_if_nonfinite then
-      raise("EVALUE", "clip_grad_norm_", ("the norm of the gradients is %s; the first gradient that is not finite: %s")
-        :format(norm, culprit(params)))
-    end
-    return as_tensor(norm, list)
-  end
-  local factor = o.max_norm / (norm + 1e-6)
-  if factor < 1 then
-    for _, g in ipairs(list) do g:mul_(factor) end
-  end
-  return as_tensor(norm, list)
+  local norm, dtype, device = clip(params, clip_signature(...))
+  return core.full({}, norm, {dtype = dtype, device = device})
 end
 
 ---Cuts every entry of the gradients to -value .. value; NaN stays.
@@ -130,6 +132,7 @@ function utils.clip_grad_value_(params, value)
   if type(value) ~= "number" or value < 0 then
     raise("EVALUE", "clip_grad_value_", "clip_value must be a number not below 0, not " .. args.shown(value))
   end
+  local _ <close> = core.scope_open()
   for _, g in ipairs(gradients("clip_grad_value_", params)) do g:clamp_({min = -value, max = value}) end
 end
 
@@ -167,6 +170,7 @@ end
 function utils.grad_stats(model)
   local out = {}
   for name, p in model:named_parameters() do
+    local _ <close> = core.scope_open()
     local g = p.grad
     if g then
       local x = g:detach()

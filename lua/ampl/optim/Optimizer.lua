@@ -133,6 +133,7 @@ end
 ---@param options? boolean|{set_to_none: boolean}
 function Optimizer:zero_grad(options)
   if type(options) == "table" then options = options.set_to_none end
+  local _ <close> = core.scope_open()
   for _, group in ipairs(self.param_groups) do
     for _, p in ipairs(group.params) do
       if options ~= false then
@@ -189,6 +190,7 @@ function Optimizer:step(closure)
     local _ <close> = core.enter_grad(true)
     loss = closure()
   end
+  local _ <close> = core.scope_open()                   -- gradients are let go as soon as they have been read
   for _, group in ipairs(self.param_groups) do self:step_group(group) end
   return loss
 end
