@@ -1,4 +1,4 @@
-/* formula.h: the numbers that formulas in unary.def and binary.def name, the same for every kind of value. */
+/* formula.h: what formulas in unary.def and binary.def share, the same for every kind of value. */
 #ifndef AMPL_FORMULA_H
 #define AMPL_FORMULA_H
 
@@ -11,5 +11,9 @@
 #define HALF_LOG_TWO_PI 0.91893853320467274178  /* log(2 pi) / 2 */
 #define SELU_ALPHA   1.6732632423543772848170429916717
 #define SELU_SCALE   1.0507009873554804934193349852946
+
+/* tanh(log(1 + e^x)) = n / (n + 2) with n = e^x (e^x + 2) */
+#define TANH_SOFTPLUS(x)                                                                                               \
+  LET(e_x, EXP(MIN(x, C(20))), LET(n_, MUL(e_x, ADD(e_x, C(2))), DIV(n_, ADD(n_, C(2)))))
 
 #endif

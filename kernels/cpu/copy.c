@@ -21,7 +21,8 @@ static void cast_job(void *ud, int64_t job, int thread) {
   (void)thread;
   for (int64_t pos = job * CHUNK; pos < end; pos += BLOCK) {
     const int64_t n = end - pos < BLOCK ? end - pos : BLOCK;
-    ampl_cpu_store(&t->s[0], t->work, 0, pos, n, ampl_cpu_load(&t->s[1], t->work, 0, pos, n, &buf));
+    void *there = ampl_cpu_target(&t->s[0], t->work, 0, pos, n, &buf);
+    ampl_cpu_store(&t->s[0], t->work, 0, pos, n, ampl_cpu_load(&t->s[1], t->work, 0, pos, n, there));
   }
 }
 

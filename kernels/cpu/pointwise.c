@@ -1,8 +1,8 @@
 /* pointwise.c: element-wise kernels: broadcasting, strides and dtypes around the loops of isa/pointwise.c and
  * pointwise_plain.c.
  *
- * Three ways, the first that fits: everything row-major f32 goes to the loop as it lies; data that lie in the working
- * type go row by row; all else is brought to the working type block by block.
+ * Three ways, the first that fits: row-major data of one dtype go to the loop as they lie, 16-bit ones through blocks
+ * of f32; data that lie in the working type go row by row; all else is brought to the working type block by block.
  */
 #include "isa/pointwise.h"
 #include "move.h"
@@ -128,41 +128,73 @@ static void job(void *ud, int64_t job, int thread) {
 
 /* ------------------------------------------------------------------------------------------------ running --------- */
 
-/* A run of floats, cut in chunks */
+/* Row-major operands of one dtype, f32 or 16 bits, cut in chunks */
 typedef struct flat {
   ampl_pointwise_f32 f;
-  float            *out;
-  const float      *in[AMPL_POINTWISE_OPERANDS];
+  char             *out;
+  const char       *in[AMPL_POINTWISE_OPERANDS];
   int64_t           step[AMPL_POINTWISE_OPERANDS], n;
-  int               nin;
+  int               nin, dtype, out_dtype;
   const ampl_value *p;
 } flat;
+
+static void flat_f32(const flat *t, int64_t pos, int64_t n) {
+  const float *in[AMPL_POINTWISE_OPERANDS];
+  for (int k = 0; k < t->nin; k++) in[k] = (const float *)t->in[k] + pos * t->step[k];
+  t->f((float *)t->out + pos, in, t->step, n, t->p);
+}
+
+static void flat_blocks(const flat *t, int64_t pos, int64_t end) {
+  const int64_t size = (int64_t)ampl_dtype_size((ampl_dtype)t->dtype);
+  const int64_t out_size = (int64_t)ampl_dtype_size((ampl_dtype)t->out_dtype);
+  const float *in[AMPL_POINTWISE_OPERANDS];
+  float buf[ALL][BLOCK];
+  for (; pos < end; pos += BLOCK) {
+    const int64_t n = end - pos < BLOCK ? end - pos : BLOCK;
+    for (int k = 0; k < t->nin; k++) {
+      const char *x = t->in[k] + pos * t->step[k] * size;
+      in[k] = (const float *)x;
+      if (t->step[k] && t->dtype != AMPL_F32) {
+        ampl_cpu_widen(AMPL_WORK_F32, buf[k], t->dtype, x, 1, n);
+        in[k] = buf[k];
+      }
+    }
+    t->f(buf[ALL - 1], in, t->step, n, t->p);
+    ampl_cpu_narrow(AMPL_WORK_F32, buf[ALL - 1], t->out_dtype, t->out + pos * out_size, 1, n);
+  }
+}
 
 static void flat_job(void *ud, int64_t job, int thread) {
   const flat *t = ud;
   const int64_t pos = job * CHUNK, n = t->n - pos < CHUNK ? t->n - pos : CHUNK;
-  const float *in[AMPL_POINTWISE_OPERANDS];
   (void)thread;
-  for (int k = 0; k < t->nin; k++) in[k] = t->in[k] + pos * t->step[k];
-  t->f(t->out + pos, in, t->step, n, t->p);
+  if (t->out_dtype == AMPL_F32 && t->dtype == AMPL_F32) flat_f32(t, pos, n);
+  else flat_blocks(t, pos, pos + n);
 }
 
-/* Whether everything is row-major f32 of the output's size, or a single value; then it is done. */
+/* Whether all operands are row-major f32, f16 or bf16 of the output's size, or single values; then it is done. */
 static bool run_flat(ampl_ctx *ctx, int op, ampl_tensor *y, ampl_tensor *const *x, int nin, const ampl_value *p) {
-  flat t = {.out = y->data, .n = y->numel, .nin = nin, .p = p};
+  flat t = {.out = y->data, .n = y->numel, .nin = nin, .p = p, .dtype = -1, .out_dtype = y->dtype};
   splat one[AMPL_POINTWISE_OPERANDS];
   for (int k = 0; k < nin; k++) {
-    if (x[k]->dtype == AMPL_F32 && x[k]->numel == y->numel && x[k]->flags & AMPL_T_CONTIGUOUS) {
-      t.in[k] = x[k]->data, t.step[k] = 1;
-    } else if (x[k]->numel == 1) {
-      set_splat(&one[k], AMPL_WORK_F32, x[k], x[k]->dtype);
-      t.in[k] = one[k].f, t.step[k] = 0;
-    } else {
-      return false;
+    t.step[k] = x[k]->numel == y->numel && !(x[k]->flags & AMPL_T_NUMBER);
+    if (!t.step[k]) {
+      if (x[k]->numel != 1) return false;
+      continue;
     }
+    if (!(x[k]->flags & AMPL_T_CONTIGUOUS) || (t.dtype >= 0 && x[k]->dtype != t.dtype)) return false;
+    t.dtype = x[k]->dtype;
+    t.in[k] = x[k]->data;
+  }
+  if (t.dtype != AMPL_F32 && t.dtype != AMPL_F16 && t.dtype != AMPL_BF16) return false;
+  if (y->dtype != t.dtype && y->dtype != AMPL_BOOL) return false;
+  for (int k = 0; k < nin; k++) {
+    if (t.step[k]) continue;
+    set_splat(&one[k], AMPL_WORK_F32, x[k], y->dtype == AMPL_BOOL ? t.dtype : x[k]->dtype);
+    t.in[k] = (const char *)one[k].f;
   }
   t.f = AMPL_CPU_BEST(ampl_pointwise_table)->f[op];
-  if (t.n <= CHUNK) t.f(t.out, t.in, t.step, t.n, p);
+  if (t.n <= CHUNK) flat_job(&t, 0, 0);
   else ampl_cpu_parallel(ampl_cpu_threads_for(ctx, 0.5 * (double)t.n), (t.n + CHUNK - 1) / CHUNK, flat_job, &t);
   return true;
 }
@@ -193,7 +225,7 @@ static ampl_status run_streams(ampl_ctx *ctx, int op, const ampl_args *in, ampl_
 static ampl_status run_operands(ampl_ctx *ctx, int op, const ampl_args *in, ampl_tensor *y, ampl_tensor *const *x,
                                 int nin, const ampl_value *p) {
   if (y->numel == 0) return AMPL_OK;
-  if (y->dtype == AMPL_F32 && y->flags & AMPL_T_CONTIGUOUS && run_flat(ctx, op, y, x, nin, p)) return AMPL_OK;
+  if (y->flags & AMPL_T_CONTIGUOUS && run_flat(ctx, op, y, x, nin, p)) return AMPL_OK;
   return run_streams(ctx, op, in, y, x, nin, p);
 }
 

@@ -1,5 +1,6 @@
 /* random.c: random tensors and dropout.  Element i, row-major, of a result belongs to element i of its draw, whatever
  * the strides; work is cut in blocks of whole groups, so threads change nothing. */
+#include "isa/pointwise.h"
 #include "isa/random.h"
 #include "move.h"
 #include "op.h"
@@ -188,19 +189,23 @@ static ampl_status bernoulli(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **o
 
 /* Multiplied by 0 or scale: NaN and infinities show where they are dropped, too. */
 static void dropout_block(draw *d, int64_t pos, int64_t n) {
-  uint32_t bits[BLOCK];
-  isa()->bits(bits, groups(n), d->seed, d->first + (uint64_t)pos, 0);
+  const uint64_t first = d->first + (uint64_t)pos;
+  float factor[BLOCK];
   if (d->y.dtype == AMPL_F64) {
     double buf[BLOCK], v[BLOCK];
     const double *x = ampl_cpu_load(&d->x, AMPL_WORK_F64, 0, pos, n, buf);
-    for (int64_t i = 0; i < n; i++) v[i] = x[i] * (bits[i] >> (32 - SIGNIFICANT) >= d->limit ? d->scale : 0);
+    isa()->keep(factor, groups(n), d->seed, first, d->limit, 1);
+    for (int64_t i = 0; i < n; i++) v[i] = x[i] * (factor[i] * d->scale);
     ampl_cpu_store(&d->y, AMPL_WORK_F64, 0, pos, n, v);
     return;
   }
+  static const ampl_value no_params[AMPL_POINTWISE_PARAMS];
   float buf[BLOCK], v[BLOCK];
-  const float *x = ampl_cpu_load(&d->x, AMPL_WORK_F32, 0, pos, n, buf), scale = (float)d->scale;
-  for (int64_t i = 0; i < n; i++) v[i] = x[i] * (bits[i] >> (32 - SIGNIFICANT) >= d->limit ? scale : 0);
-  ampl_cpu_store(&d->y, AMPL_WORK_F32, 0, pos, n, v);
+  const float *in[] = {ampl_cpu_load(&d->x, AMPL_WORK_F32, 0, pos, n, buf), factor};
+  isa()->keep(factor, groups(n), d->seed, first, d->limit, (float)d->scale);
+  float *y = ampl_cpu_target(&d->y, AMPL_WORK_F32, 0, pos, n, v);
+  AMPL_CPU_BEST(ampl_pointwise_table)->f[AMPL_PW_mul](y, in, (const int64_t[]){1, 1}, n, no_params);
+  ampl_cpu_store(&d->y, AMPL_WORK_F32, 0, pos, n, y);
 }
 
 static void drop(ampl_ctx *ctx, draw *d, ampl_tensor *y, const ampl_tensor *x, double p) {

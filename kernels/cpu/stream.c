@@ -85,7 +85,30 @@ static void widen_plain (ampl_cpu_work w, void *dst, int dtype, const void *src,
   }
 }
 
+/* Runs without gaps to floats: false where this is none */
+static bool widen_run (float *dst, int dtype, const void *src, int64_t n) {
+  switch (dtype) {
+    case AMPL_F32: memcpy(dst, src, (size_t)n * sizeof *dst); return true;
+    case AMPL_F64: convert()->from_f64(dst, src, n); return true;
+    case AMPL_I64: convert()->from_i64(dst, src, n); return true;
+    case AMPL_I32: convert()->from_i32(dst, src, n); return true;
+    case AMPL_U8:
+    case AMPL_BOOL: convert()->from_u8(dst, src, n); return true;
+    default: return false;
+  }
+}
+static bool narrow_run (const float *src, int dtype, void *dst, int64_t n) {
+  switch (dtype) {
+    case AMPL_F32: memcpy(dst, src, (size_t)n * sizeof *src); return true;
+    case AMPL_F64: convert()->to_f64(dst, src, n); return true;
+    case AMPL_BOOL: convert()->to_bool(dst, src, n); return true;
+    default: return false;
+  }
+}
+enum { SHORT = 8 };             /* runs that are not worth a call */
+
 void ampl_cpu_widen (ampl_cpu_work w, void *dst, int dtype, const void *src, int64_t step, int64_t n) {
+  if (w == AMPL_WORK_F32 && step == 1 && n > SHORT && widen_run(dst, dtype, src, n)) return;
   if (dtype != AMPL_F16 && dtype != AMPL_BF16) {
     widen_plain(w, dst, dtype, src, step, n);
   } else if (w == AMPL_WORK_F32) {
@@ -149,6 +172,7 @@ static float odd_i64 (int64_t v) {
 }
 
 void ampl_cpu_narrow (ampl_cpu_work w, const void *src, int dtype, void *dst, int64_t step, int64_t n) {
+  if (w == AMPL_WORK_F32 && step == 1 && n > SHORT && narrow_run(src, dtype, dst, n)) return;
   if (dtype != AMPL_F16 && dtype != AMPL_BF16) {
     narrow_plain(w, src, dtype, dst, step, n);
   } else if (w == AMPL_WORK_F32) {

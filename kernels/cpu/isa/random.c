@@ -40,6 +40,13 @@ static void uniform (float *out, int64_t groups, uint64_t seed, uint64_t first) 
   EACH(UNROLL for (int k = 0; k < 4; k++) vst(out + at + 16 * k, vmul(i_to_v(ishr(w[k], 8)), vset(0x1p-24f)));)
 }
 
+static void keep (float *out, int64_t groups, uint64_t seed, uint64_t first, uint32_t limit, float value) {
+  const uint32_t lane = 0;
+  const I below = iset((int32_t)limit);
+  EACH(UNROLL for (int k = 0; k < 4; k++)
+         vst(out + at + 16 * k, vselect(igt(below, ishr(w[k], 8)), vzero(), vset(value)));)
+}
+
 /* ------------------------------------------------------------------------------------------------ normal ---------- */
 
 #define FIX2(t, a, b) vfma_exact(t, vset(b), vset(a))
@@ -87,4 +94,4 @@ static void normal (float *out, int64_t groups, uint64_t seed, uint64_t first) {
   })
 }
 
-const ampl_cpu_random ISA(ampl_cpu_random) = {bits, uniform, normal};
+const ampl_cpu_random ISA(ampl_cpu_random) = {bits, uniform, normal, keep};
