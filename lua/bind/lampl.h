@@ -34,7 +34,6 @@ typedef struct lampl_state {
   ampl_ctx     *ctx;
   lua_State    *L;                      /* whose modes are in use */
   lampl_thread *thread;                 /* of L */
-  const void   *metatable;              /* of handles */
   bool          failed;                 /* a callback raised: its error object waits in the registry */
   bool          interrupt_once;         /* an interruption is over when it has been raised, as the program `ampl` wants it */
 } lampl_state;
@@ -49,6 +48,8 @@ void lampl_leave(lampl_state *S);
 
 /* Pushes a handle without a tensor yet; the current scope keeps it. */
 lampl_handle *lampl_push_handle(lua_State *L, lampl_state *S);
+/* Makes the userdata on top of the stack a handle. */
+void          lampl_set_handle_metatable(lua_State *L);
 /* Pushes x, whose reference it takes; nil for NULL. */
 void          lampl_push_tensor(lua_State *L, ampl_tensor *x);
 /* Pushes x, with a reference of its own; nil for NULL. */

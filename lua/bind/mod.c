@@ -108,7 +108,7 @@ static void metatable(lua_State *L, const char *name, lua_CFunction gc) {
   lua_pop(L, 1);
 }
 
-static lampl_state *open_state(lua_State *L) {
+static void open_state(lua_State *L) {
   metatable(L, "ampl.State", state_gc);
   metatable(L, "ampl.Thread", thread_gc);
   lampl_state *S = lua_newuserdatauv(L, sizeof *S, 0);
@@ -128,7 +128,6 @@ static lampl_state *open_state(lua_State *L) {
   lua_rawsetp(L, LUA_REGISTRYINDEX, &threads_key);
   ampl_on_collect(S->ctx, collect, S);
   ampl_on_warning(S->ctx, warn, S);
-  return S;
 }
 
 /* ------------------------------------------------------------------------------------------------ sources --------- */
@@ -197,7 +196,7 @@ int luaopen_ampl_core(lua_State *L) {
   if (lua_istable(L, -1)) return 1;
   lua_pop(L, 1);
   luaL_checkversion(L);
-  lampl_state *S = open_state(L);
+  open_state(L);
   lua_newtable(L);
   lua_pushliteral(L, "ampl " AMPL_VERSION_TEXT);
   lua_setfield(L, -2, "_VERSION");
@@ -212,9 +211,6 @@ int luaopen_ampl_core(lua_State *L) {
   lampl_open_scaler(L);
   lua_pushvalue(L, -1);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &module_key);
-  luaL_getmetatable(L, "ampl.Tensor");
-  S->metatable = lua_topointer(L, -1);
-  lua_pop(L, 1);
   return 1;
 }
 

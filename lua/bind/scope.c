@@ -26,7 +26,7 @@ lampl_handle *lampl_push_handle(lua_State *L, lampl_state *S) {
   lampl_handle *h = lua_newuserdatauv(L, sizeof *h, 0);
   h->x = NULL;
   h->scope = NULL;
-  luaL_setmetatable(L, "ampl.Tensor");
+  lampl_set_handle_metatable(L);
   if (S->thread && S->thread->scope) link_to(S->thread->scope, h);
   return h;
 }

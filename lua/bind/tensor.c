@@ -4,14 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char methods_key = 0;
+static const char methods_key = 0, metatable_key = 0;
 
 /* ------------------------------------------------------------------------------------------------ handles --------- */
 
+/* The registry is asked by address: a name would be hashed and compared for every operand. */
+void lampl_set_handle_metatable(lua_State *L) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &metatable_key);
+  lua_setmetatable(L, -2);
+}
+
 lampl_handle *lampl_test_handle(lua_State *L, int i) {
   void *p = lua_touserdata(L, i);
-  static const char *const name = "ampl.Tensor";
-  return p && lua_type(L, i) == LUA_TUSERDATA ? luaL_testudata(L, i, name) : NULL;
+  if (!p || !lua_getmetatable(L, i)) return NULL;
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &metatable_key);
+  const bool is = lua_rawequal(L, -1, -2);
+  lua_pop(L, 2);
+  return is ? p : NULL;
 }
 
 ampl_tensor *lampl_check_tensor(lua_State *L, int i) {
@@ -262,6 +271,8 @@ void lampl_open_tensor(lua_State *L) {
   static const luaL_Reg meta[] = {{"__gc", gc}, {"__len", len}, {"__eq", eq}, {"__tostring", to_string}, {NULL, NULL}};
   lampl_state *S = lampl_state_of(L);
   luaL_newmetatable(L, "ampl.Tensor");
+  lua_pushvalue(L, -1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &metatable_key);
   luaL_setfuncs(L, meta, 0);
   luaL_newlib(L, methods);
   lua_pushvalue(L, -1);

@@ -247,7 +247,7 @@ static void open_libraries(lua_State *L, bool bare) {
   lua_settop(L, 0);
   lua_gc(L, LUA_GCRESTART);
   /* The generational collector does not see that a small handle holds a large tensor. */
-  lua_gc(L, LUA_GCINC, 0, 0, 0);
+  lua_gc(L, LUA_GCINC, 130, 400, 0);     /* a handle is small, what it holds is not: collect sooner than Lua would */
 }
 
 static int protected_main(lua_State *L) {
