@@ -12,6 +12,10 @@
 #define SELU_ALPHA   1.6732632423543772848170429916717
 #define SELU_SCALE   1.0507009873554804934193349852946
 
+/* g / (a^2 + b^2); 0 where both are 0 */
+#define OVER_SQUARES(g, a, b)                                                                                          \
+  LET(s_, ADD(MUL(a, a), MUL(b, b)), DIV(g, SELECT(EQ(s_, C(0)), C(INFINITY), s_)))
+
 /* tanh(log(1 + e^x)) = n / (n + 2) with n = e^x (e^x + 2) */
 #define TANH_SOFTPLUS(x)                                                                                               \
   LET(e_x, EXP(MIN(x, C(20))), LET(n_, MUL(e_x, ADD(e_x, C(2))), DIV(n_, ADD(n_, C(2)))))

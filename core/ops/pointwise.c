@@ -2,6 +2,8 @@
  * into ops, so that it can be differentiated again; the usual case takes a fused kernel. */
 #include "op.h"
 
+#include <math.h>
+
 /* ------------------------------------------------------------------------------------------------ the language ---- */
 
 /* The formulas' macros, for tensors.  `e` and `p` are in scope wherever a formula is compiled. */
