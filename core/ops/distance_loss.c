@@ -30,11 +30,7 @@ static ampl_tensor *positive_part (ampl_eval *e, ampl_tensor *x) { return EV(e, 
 /* The norm of x over dim, at least eps, though its gradient does not know of eps */
 static ampl_tensor *raised_norm (ampl_eval *e, ampl_tensor *x, int64_t dim, double eps) {
   int64_t dims[1] = {dim};
-  ampl_tensor *n = EV(e, norm, T(x), P(V_F(2), V_L(1, dims), V_I(true)));
-  bool grad = ampl_set_grad_enabled(e->ctx, false);
-  ampl_tensor *missing = EV(e, sub, T(EV(e, clamp, T(n, num(e, eps))), n));
-  ampl_set_grad_enabled(e->ctx, grad);
-  return EV(e, add, T(n, missing));
+  return EV(e, raised, T(EV(e, norm, T(x), P(V_F(2), V_L(1, dims), V_I(true))), num(e, eps)));
 }
 
 static ampl_status compose_similarity (ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
