@@ -15,14 +15,17 @@
 
 #include "cpu.h"
 
+/* Not every test uses all of them */
+#define TOOL static __attribute__((unused, noinline))
+
 /* ---------------------------------------------------------------- counting */
 
 typedef struct counts { int passed, failed, skipped; } counts;
-static counts count;
-static bool case_failed;
+static counts count __attribute__((unused));
+static bool case_failed __attribute__((unused));
 
 /* Says what is wrong with the present case, for the first few */
-static void fault (const char *fmt, ...) {
+__attribute__((unused, noinline, format(printf, 1, 2))) static void fault (const char *fmt, ...) {
   va_list args;
   if (!case_failed && count.failed < 10) {
     va_start(args, fmt);
@@ -34,7 +37,7 @@ static void fault (const char *fmt, ...) {
   case_failed = true;
 }
 
-static void end_case (void) {
+TOOL void end_case (void) {
   if (case_failed) count.failed++; else count.passed++;
   case_failed = false;
 }
@@ -42,22 +45,22 @@ static void end_case (void) {
 /* ---------------------------------------------------------------- random */
 
 static uint64_t random_state = 1;
-static uint32_t draw (void) {
+TOOL uint32_t draw (void) {
   random_state = random_state * 6364136223846793005u + 1442695040888963407u;
   return (uint32_t)(random_state >> 33);
 }
-static long below (long n) { return draw() % n; }
-static bool one_in (long n) { return below(n) == 0; }
+TOOL long below (long n) { return draw() % n; }
+TOOL bool one_in (long n) { return below(n) == 0; }
 #define PICK(list) (list)[below((long)(sizeof(list) / sizeof *(list)))]
 
 /* ---------------------------------------------------------------- elements */
 
-static size_t size_of (int dtype) {
+TOOL size_t size_of (int dtype) {
   static const size_t bytes[] = {4, 2, 2, 8, 8, 4, 1, 1};
   return bytes[dtype];
 }
 
-static double element (int dtype, const void *p, long i) {
+TOOL double element (int dtype, const void *p, long i) {
   uint16_t h;
   switch (dtype) {
     case AMPL_F32: return ((const float *)p)[i];
@@ -79,7 +82,7 @@ static double element (int dtype, const void *p, long i) {
 }
 
 /* Any representable value near x will do */
-static void put (int dtype, void *p, long i, double x) {
+TOOL void put (int dtype, void *p, long i, double x) {
   switch (dtype) {
     case AMPL_F32: ((float *)p)[i] = (float)x; return;
     case AMPL_F64: ((double *)p)[i] = x; return;
@@ -104,20 +107,20 @@ static void put (int dtype, void *p, long i, double x) {
 
 /* n random elements between -1 and 1; room for none is room for one.  Exactly as large as needed, so
    that a sanitizer sees every step beyond the end. */
-static void *make (int dtype, long n) {
+TOOL void *make (int dtype, long n) {
   void *p = malloc(size_of(dtype) * (size_t)(n > 0 ? n : 1));
   for (long i = 0; i < n; i++) put(dtype, p, i, (below(2001) - 1000) / 1000.0);
   return p;
 }
 
-static inline void *copy_of (const void *p, size_t bytes) { return memcpy(malloc(bytes ? bytes : 1), p, bytes); }
+TOOL void *copy_of (const void *p, size_t bytes) { return memcpy(malloc(bytes ? bytes : 1), p, bytes); }
 
 /* ---------------------------------------------------------------- running */
 
 /* Runs `sweep` once for each instruction set, each in a process of its own, as the choice is made once
    in a process; with AMPL_CPU set, only for that one.  Prints the closing line, returns the exit
    status. */
-static int run_sweeps (void (*sweep)(void)) {
+TOOL int run_sweeps (void (*sweep)(void)) {
   const char *only = getenv("AMPL_CPU");
   counts total = {0, 0, 0};
   for (int isa = AMPL_CPU_C; isa <= AMPL_CPU_AVX512; isa++) {
