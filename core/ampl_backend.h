@@ -99,7 +99,7 @@ enum {
 typedef ampl_status (*ampl_kernel_fn)(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out);
 
 typedef struct ampl_kernel {
-  const char    *op;
+  const char    *op;            /* a name, or "*": every op that cannot be composed of others and whose results have a known shape */
   int            dtype;         /* what it computes in: the promoted dtype of an element-wise op, else that of the first
                                    operand that is no index or mask (of the output where there is no operand);
                                    AMPL_DTYPE_NONE: any */
@@ -140,7 +140,7 @@ typedef struct ampl_host {
   int         (*threads)(const ampl_ctx *ctx);
 } ampl_host;
 
-/* The one symbol of a plug-in. */
+/* The one symbol of a plug-in, a function of this type named ampl_backend_init. */
 typedef const ampl_backend *(*ampl_backend_init_fn)(const ampl_host *host);
 
 #ifdef __cplusplus

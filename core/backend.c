@@ -30,14 +30,21 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 ampl_device *ampl_device_at(int id) { return &devices[id]; }
 
-/* Resolves kernel names to slots; a dtype of NONE fills the whole row. */
+/* A dtype of NONE fills the whole row. */
+static void fill_slots(ampl_kernel_fn *row, const ampl_kernel *k) {
+  for (int t = 0; t < AMPL_DTYPE_COUNT; t++)
+    if (k->dtype == AMPL_DTYPE_NONE || k->dtype == t) row[t] = k->fn;
+}
+
+/* Resolves kernel names to slots. */
 static ampl_kernel_fn (*resolve(const ampl_backend *b))[AMPL_DTYPE_COUNT] {
   ampl_kernel_fn (*slots)[AMPL_DTYPE_COUNT] = calloc(AMPL_OPID_COUNT, sizeof *slots);
   for (int l = 0; slots && b->kernels && b->kernels[l]; l++)
     for (const ampl_kernel *k = b->kernels[l]; k->op; k++) {
       const ampl_op *op = ampl_op_find(k->op);
-      for (int t = 0; op && t < AMPL_DTYPE_COUNT; t++)
-        if (k->dtype == AMPL_DTYPE_NONE || k->dtype == t) slots[op->id][t] = k->fn;
+      if (op) fill_slots(slots[op->id], k);
+      for (int i = 0; strcmp(k->op, "*") == 0 && i < AMPL_OPID_COUNT; i++)
+        if (!ampl_op_table[i]->compose && !(ampl_op_table[i]->flags & AMPL_OP_DYNAMIC)) fill_slots(slots[i], k);
     }
   return slots;
 }

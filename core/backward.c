@@ -454,7 +454,7 @@ static ampl_status seed(walk *w, ampl_tensor *x, ampl_tensor *given) {
     if (x->numel != 1)
       return ampl_error(w->ctx, AMPL_EGRAD, "%s has more than one element: give the gradient of each, or reduce it first with sum or mean",
                         ampl_tensor_text(w->ctx, x));
-    AMPL_TRY(ampl_full(w->ctx, (ampl_dtype)x->dtype, x->ndim, x->shape, 1, &made));
+    AMPL_TRY(ampl_call(w->ctx, &(ampl_args){OP(ones_like), &x, 1, NULL}, &made));
     g = made;
   }
   task *t = find(w, x->node ? (void *)x->node : (void *)x);

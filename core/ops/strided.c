@@ -50,10 +50,8 @@ static ampl_status write_window(ampl_eval *e, const ampl_args *in, ampl_tensor *
 }
 
 static ampl_tensor *zeros(ampl_grad *g, int dtype, int ndim, const int64_t *shape) {
-  ampl_tensor *z = NULL;
-  if (g->e.status != AMPL_OK) return NULL;
-  g->e.status = ampl_zeros(g->e.ctx, (ampl_dtype)dtype, ndim, shape, &z);
-  return ampl_eval_own(&g->e, z);
+  const ampl_value p[] = {V_L(ndim, shape), V_I(dtype), V_S(ampl_tensor_device(g->dy[0]))};
+  return ampl_eval_op(&g->e, OP(zeros), NULL, 0, p, 3);
 }
 
 static ampl_status read_backward(ampl_grad *g) {
