@@ -35,7 +35,13 @@ local function construct(name, args, opts, refs, dtype)
     local given = {}
     for k, v in pairs(opts) do
       if v == json.null then v = false end      -- "none", where nil would mean the default
-      given[k] = type(v) == "table" and v.t and run_type(refs[v.t], dtype) or json.number(v)
+      if type(v) == "table" and v.module then
+        local m, lacks = construct(v.module, v.args, v.opts, refs, dtype)
+        if not m then return nil, lacks end
+        given[k] = m
+      else
+        given[k] = type(v) == "table" and v.t and run_type(refs[v.t], dtype) or json.number(v)
+      end
     end
     n = n + 1
     list[n] = given
