@@ -51,23 +51,20 @@ static void add_floats(const adding *w, const char *src, int64_t step, int64_t n
   }
 }
 
-/* n elements of destination r, `to` elements from dst and `from` from src in each part. */
+/* n elements of destination r, `to_step` elements apart from dst on, `from_step` apart from src + from in each part. */
 static void sum_floats(const adding *w, int64_t r, char *dst, int64_t to_step, int64_t from, int64_t from_step,
                        int64_t n) {
   const ampl_cpu_adding *a = w->a;
   const ampl_cpu_groups *g = w->g;
   int64_t begin = g->start[r], end = r == a->skip ? begin : g->start[r + 1];
-  double sum[CHUNK], base[CHUNK], factor = a->alpha;
-  for (int64_t i = 0; i < n; i++) sum[i] = 0;
+  double sum[CHUNK], base[CHUNK], factor = a->alpha / (a->mean && end > begin ? (double)(end - begin) : 1);
+  if (!a->fresh) ampl_cpu_widen(AMPL_WORK_F64, base, a->dtype, dst, to_step, n);
+  if (!a->fresh && factor == 1) memcpy(sum, base, (size_t)n * sizeof *sum);
+  else memset(sum, 0, (size_t)n * sizeof *sum);
   for (int64_t k = begin; k < end; k++)
     add_floats(w, a->src + (from + ampl_cpu_offset(&a->source, g->order[k])) * w->size, from_step, n, sum);
-  if (a->mean && end > begin) factor /= (double)(end - begin);
-  if (a->fresh) {
-    for (int64_t i = 0; i < n; i++) sum[i] *= factor;
-  } else {
-    ampl_cpu_widen(AMPL_WORK_F64, base, a->dtype, dst, to_step, n);
-    for (int64_t i = 0; i < n; i++) sum[i] = base[i] + factor * sum[i];
-  }
+  if (factor != 1)
+    for (int64_t i = 0; i < n; i++) sum[i] = a->fresh ? factor * sum[i] : base[i] + factor * sum[i];
   ampl_cpu_narrow(AMPL_WORK_F64, sum, a->dtype, dst, to_step, n);
 }
 

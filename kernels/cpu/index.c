@@ -57,57 +57,92 @@ static ampl_status index_add(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **o
 /* ------------------------------------------------------------------------------------------------ elements -------- */
 
 /* The index space of `index`, cut into lines along `dim`: side by side along the last dimension (`width` of them) where
- * that is another one; `n` such bundles. */
+ * that is another one; `n` such bundles.  Positions are read and checked some at a time, on the way. */
 typedef struct lines {
-  const ampl_tensor *index, *t[2];      /* t[0] is indexed; t[1] has index's own positions (NULL: one value for all) */
-  const int64_t *p;                     /* positions, row-major */
+  const ampl_tensor *t[3]; /* the index; what is indexed; what has the index's own places (NULL: one value) */
   size_t  size;
   int     dim, last;
+  bool    apart;                        /* lines lie side by side */
   int64_t n, length, width;
-  int64_t pstep;                        /* from one position of a line to the next, in p */
-  int64_t along[2], across[2];          /* steps of t along a line, and from line to line */
+  int64_t along[3], across[3];          /* steps of t along a line, and from line to line */
+  int64_t number_along;                 /* from one position of a line to the next, counted row-major */
+  int64_t positions, base;              /* size of the indexed dimension, and what its first position is called */
+  int64_t bad;                          /* the first position that is out of range, row-major; INT64_MAX: none */
   int64_t block;                        /* lines summed at a time */
-  double *sums;                         /* room for one block and two rows, for each thread */
+  double *sums;                         /* room for one block and one row of it, for each thread */
   int64_t room;
   char    value[8];
 } lines;
 
-static void lines_of(lines *w, const ampl_tensor *index, const ampl_tensor *indexed, const ampl_tensor *other,
-                     int64_t dim, const int64_t *p) {
-  *w = (lines){.index = index, .t = {indexed, other}, .p = p, .size = size_of(indexed), .dim = (int)dim,
-               .last = index->ndim - 1, .length = size_at(index, dim), .width = 1, .pstep = 1};
-  bool apart = index->ndim > 0 && dim != w->last;
-  if (apart) w->width = index->shape[w->last];
-  for (int k = (int)dim + 1; k <= w->last; k++) w->pstep *= index->shape[k];
-  for (int i = 0; i < 2; i++) {
-    w->along[i] = w->t[i] ? stride_at(w->t[i], dim) : 0;
-    w->across[i] = w->t[i] && apart ? w->t[i]->strides[w->last] : 0;
+enum { SOME = 512 };                    /* positions read at a time */
+
+static lines lines_of(const ampl_ctx *ctx, const ampl_tensor *index, const ampl_tensor *indexed,
+                      const ampl_tensor *other, int64_t dim) {
+  lines w = {.t = {index, indexed, other}, .size = size_of(indexed), .dim = (int)dim, .last = index->ndim - 1,
+             .length = size_at(index, dim), .width = 1, .number_along = 1, .positions = size_at(indexed, dim),
+             .base = ampl_index_base(ctx), .bad = INT64_MAX};
+  w.apart = index->ndim > 0 && dim != w.last;
+  if (w.apart) w.width = index->shape[w.last];
+  for (int k = (int)dim + 1; k <= w.last; k++) w.number_along *= index->shape[k];
+  for (int i = 0; i < 3; i++) {
+    w.along[i] = w.t[i] ? stride_at(w.t[i], dim) : 0;
+    w.across[i] = w.t[i] && w.apart ? w.t[i]->strides[w.last] : 0;
   }
-  w->n = index->numel / (w->length * w->width);
+  w.n = index->numel / (w.length * w.width);
+  return w;
 }
 
-/* Where bundle r begins in p and in both tensors. */
-static void bundle_at(const lines *w, int64_t r, int64_t *p, int64_t at[2]) {
+/* Where bundle r begins: its number, row-major, and its places in the three tensors. */
+static void bundle_at(const lines *w, int64_t r, int64_t *number, int64_t at[3]) {
   int64_t step = 1;
-  *p = at[0] = at[1] = 0;
+  *number = at[0] = at[1] = at[2] = 0;
   for (int k = w->last; k >= 0; k--) {
-    int64_t size = w->index->shape[k];
+    int64_t size = w->t[0]->shape[k];
     if (k != w->dim && k != w->last) {
       int64_t i = r % size;
       r /= size;
-      *p += i * step;
-      for (int j = 0; j < 2; j++)
+      *number += i * step;
+      for (int j = 0; j < 3; j++)
         if (w->t[j]) at[j] += i * w->t[j]->strides[k];
     }
     step *= size;
   }
 }
 
+/* n positions from element `at` of the index on, `step` apart, as 0 to positions - 1.  `number` is the first one's,
+ * row-major, and rises by `rise`: the lowest bad one is remembered, and position 0 stands for it. */
+static void read_positions(lines *w, int64_t at, int64_t step, int64_t n, int64_t number, int64_t rise, int64_t *p) {
+  ampl_cpu_widen(AMPL_WORK_I64, p, w->t[0]->dtype, ampl_cpu_at(w->t[0], at), step, n);
+  for (int64_t j = 0; j < n; j++) {
+    int64_t v = p[j] < 0 ? p[j] + w->positions : p[j] - w->base;
+    p[j] = v;
+    if (v >= 0 && v < w->positions) continue;
+    p[j] = 0;
+    int64_t mine = number + j * rise, lowest = __atomic_load_n(&w->bad, __ATOMIC_RELAXED);
+    while (mine < lowest &&
+           !__atomic_compare_exchange_n(&w->bad, &lowest, mine, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+      continue;
+  }
+}
+
+/* The error for the lowest bad position, if there was one. */
+static ampl_status checked(ampl_ctx *ctx, const lines *w) {
+  const ampl_tensor *index = w->t[0];
+  int64_t at = 0, left = w->bad, v;
+  if (w->bad == INT64_MAX) return AMPL_OK;
+  for (int d = index->ndim - 1; d >= 0; d--) {
+    at += left % index->shape[d] * index->strides[d];
+    left /= index->shape[d];
+  }
+  ampl_cpu_widen(AMPL_WORK_I64, &v, index->dtype, ampl_cpu_at(index, at), 1, 1);
+  return ampl_cpu_bad_position(ctx, index, w->bad, v, w->positions, "position");
+}
+
 #define BY_SIZE(T)                                                                                                     \
-  static void gather_##T(T *y, const T *x, const int64_t *p, int64_t along, int64_t across, int64_t n) {               \
-    for (int64_t j = 0; j < n; j++) y[j] = x[p[j] * along + j * across];                                               \
+  static void gather_##T(T *y, int64_t step, const T *x, const int64_t *p, int64_t along, int64_t across, int64_t n) { \
+    for (int64_t j = 0; j < n; j++) y[j * step] = x[p[j] * along + j * across];                                        \
   }                                                                                                                    \
-  static void scatter_##T(T *x, const T *v, const int64_t *p, int64_t along, int64_t across, int64_t step, int64_t n) {\
+  static void scatter_##T(const T *v, int64_t step, T *x, const int64_t *p, int64_t along, int64_t across, int64_t n) {\
     for (int64_t j = 0; j < n; j++) x[p[j] * along + j * across] = v[j * step];                                        \
   }
 BY_SIZE(uint8_t)
@@ -120,139 +155,140 @@ BY_SIZE(uint64_t)
    : (size) == 4 ? name##_uint32_t(__VA_ARGS__)                                                                        \
                  : name##_uint64_t(__VA_ARGS__))
 
+/* Moves n elements between x (indexed, at[1]) and v (at[2]); from line to line when `side`, else along one. */
+static void move_some(lines *w, const int64_t at[3], int64_t number, int64_t n, bool side, bool put) {
+  int64_t p[SOME], *step = side ? w->across : w->along, across = side ? w->across[1] : 0;
+  void *x = ampl_cpu_at(w->t[1], at[1]), *v = w->t[2] ? ampl_cpu_at(w->t[2], at[2]) : w->value;
+  read_positions(w, at[0], step[0], n, number, side ? 1 : w->number_along, p);
+  if (put) CALL(w->size, scatter, v, step[2], x, p, w->along[1], across, n);
+  else CALL(w->size, gather, v, step[2], x, p, w->along[1], across, n);
+}
+
+static void move_bundle(lines *w, int64_t r, bool put) {
+  int64_t number, at[3], rows = w->apart ? w->length : 1, row = w->apart ? w->width : w->length;
+  const int64_t *step = w->apart ? w->across : w->along;
+  bundle_at(w, r, &number, at);
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < row; j += SOME) {
+      int64_t n = row - j < SOME ? row - j : SOME;
+      /* in what is indexed, positions say how far along it is */
+      int64_t here[3] = {at[0] + i * w->along[0] + j * step[0], at[1] + (w->apart ? j * step[1] : 0),
+                         at[2] + i * w->along[2] + j * step[2]};
+      move_some(w, here, number + i * w->number_along + j * (w->apart ? 1 : w->number_along), n, w->apart, put);
+    }
+}
+
 static void gather_job(void *ud, int64_t r, int thread) {
-  const lines *w = ud;
-  int64_t p, at[2];
   (void)thread;
-  bundle_at(w, r, &p, at);
-  char *y = ampl_cpu_at(w->t[1], at[1]);
-  const char *x = ampl_cpu_at(w->t[0], at[0]);
-  if (w->dim == w->last || w->last < 0) {
-    CALL(w->size, gather, (void *)y, (const void *)x, w->p + p, w->along[0], 0, w->length);
-    return;
-  }
-  for (int64_t i = 0; i < w->length; i++)
-    CALL(w->size, gather, (void *)(y + i * w->along[1] * (int64_t)w->size), (const void *)x, w->p + p + i * w->pstep,
-         w->along[0], w->across[0], w->width);
+  move_bundle(ud, r, false);
 }
 
 static void scatter_job(void *ud, int64_t r, int thread) {
-  const lines *w = ud;
-  int64_t p, at[2];
   (void)thread;
-  bundle_at(w, r, &p, at);
-  char *x = ampl_cpu_at(w->t[0], at[0]);
-  const char *v = w->t[1] ? ampl_cpu_at(w->t[1], at[1]) : w->value;
-  if (w->dim == w->last || w->last < 0) {
-    CALL(w->size, scatter, (void *)x, (const void *)v, w->p + p, w->along[0], 0, w->along[1], w->length);
-    return;
-  }
-  for (int64_t i = 0; i < w->length; i++)
-    CALL(w->size, scatter, (void *)x, (const void *)(v + i * w->along[1] * (int64_t)w->size), w->p + p + i * w->pstep,
-         w->along[0], w->across[0], w->across[1], w->width);
+  move_bundle(ud, r, true);
 }
 
-/* One line: its values as doubles (integers as int64), added to what stands there, and back. */
-static void add_line(const lines *w, char *x, const char *v, const int64_t *p, double *sum) {
-  int dtype = w->t[0]->dtype;
+/* `width` lines side by side, from places at[] on: their values as doubles (integers as int64), added to what stands
+ * there, and back. */
+static void add_block(lines *w, const int64_t at[3], int64_t number, int64_t width, double *sum) {
+  int dtype = w->t[1]->dtype;
   bool whole = !ampl_dtype_is_float((ampl_dtype)dtype);
   ampl_cpu_work work = whole ? AMPL_WORK_I64 : AMPL_WORK_F64;
-  int64_t n = size_at(w->t[0], w->dim);
-  double *add = sum + n;
-  uint64_t *isum = (uint64_t *)sum, *iadd = (uint64_t *)add;
-  ampl_cpu_widen(work, sum, dtype, x, w->along[0], n);
-  ampl_cpu_widen(work, add, dtype, v, w->along[1], w->length);
-  for (int64_t k = 0; k < w->length; k++) {
-    if (whole) isum[p[k * w->pstep]] += iadd[k];
-    else sum[p[k * w->pstep]] += add[k];
-  }
-  ampl_cpu_narrow(work, sum, dtype, x, w->along[0], n);
-}
-
-/* `width` lines side by side. */
-static void add_block(const lines *w, char *x, const char *v, const int64_t *p, double *sum, int64_t width) {
-  int dtype = w->t[0]->dtype;
-  bool whole = !ampl_dtype_is_float((ampl_dtype)dtype);
-  ampl_cpu_work work = whole ? AMPL_WORK_I64 : AMPL_WORK_F64;
-  int64_t n = w->t[0]->shape[w->dim], step[2] = {w->along[0] * (int64_t)w->size, w->along[1] * (int64_t)w->size};
+  int64_t n = w->positions, p[SOME];
   double *add = sum + n * width;
   uint64_t *isum = (uint64_t *)sum, *iadd = (uint64_t *)add;
-  for (int64_t i = 0; i < n; i++) ampl_cpu_widen(work, sum + i * width, dtype, x + i * step[0], w->across[0], width);
+  for (int64_t i = 0; i < n; i++)
+    ampl_cpu_widen(work, sum + i * width, dtype, ampl_cpu_at(w->t[1], at[1] + i * w->along[1]), w->across[1], width);
   for (int64_t k = 0; k < w->length; k++) {
-    ampl_cpu_widen(work, add, dtype, v + k * step[1], w->across[1], width);
+    read_positions(w, at[0] + k * w->along[0], w->across[0], width, number + k * w->number_along, 1, p);
+    ampl_cpu_widen(work, add, dtype, ampl_cpu_at(w->t[2], at[2] + k * w->along[2]), w->across[2], width);
     for (int64_t j = 0; j < width; j++) {
-      int64_t at = p[k * w->pstep + j] * width + j;
-      if (whole) isum[at] += iadd[j];
-      else sum[at] += add[j];
+      if (whole) isum[p[j] * width + j] += iadd[j];
+      else sum[p[j] * width + j] += add[j];
     }
   }
-  for (int64_t i = 0; i < n; i++) ampl_cpu_narrow(work, sum + i * width, dtype, x + i * step[0], w->across[0], width);
+  for (int64_t i = 0; i < n; i++)
+    ampl_cpu_narrow(work, sum + i * width, dtype, ampl_cpu_at(w->t[1], at[1] + i * w->along[1]), w->across[1], width);
+}
+
+/* One line, which is a block turned by a quarter. */
+static void add_line(lines *w, const int64_t at[3], int64_t number, double *sum) {
+  int dtype = w->t[1]->dtype;
+  bool whole = !ampl_dtype_is_float((ampl_dtype)dtype);
+  ampl_cpu_work work = whole ? AMPL_WORK_I64 : AMPL_WORK_F64;
+  int64_t p[SOME];
+  double add[SOME];
+  uint64_t *isum = (uint64_t *)sum, iadd;
+  ampl_cpu_widen(work, sum, dtype, ampl_cpu_at(w->t[1], at[1]), w->along[1], w->positions);
+  for (int64_t k = 0; k < w->length; k += SOME) {
+    int64_t n = w->length - k < SOME ? w->length - k : SOME;
+    read_positions(w, at[0] + k * w->along[0], w->along[0], n, number + k * w->number_along, w->number_along, p);
+    ampl_cpu_widen(work, add, dtype, ampl_cpu_at(w->t[2], at[2] + k * w->along[2]), w->along[2], n);
+    for (int64_t j = 0; j < n; j++) {
+      if (whole) memcpy(&iadd, &add[j], sizeof iadd), isum[p[j]] += iadd;
+      else sum[p[j]] += add[j];
+    }
+  }
+  ampl_cpu_narrow(work, sum, dtype, ampl_cpu_at(w->t[1], at[1]), w->along[1], w->positions);
 }
 
 static void add_job(void *ud, int64_t r, int thread) {
-  const lines *w = ud;
-  int64_t p, at[2], size = (int64_t)w->size;
+  lines *w = ud;
+  int64_t number, at[3];
   double *sum = w->sums + thread * w->room;
-  bundle_at(w, r, &p, at);
-  char *x = ampl_cpu_at(w->t[0], at[0]);
-  const char *v = ampl_cpu_at(w->t[1], at[1]);
+  bundle_at(w, r, &number, at);
   for (int64_t j = 0; j < w->width; j += w->block) {
-    int64_t width = w->width - j < w->block ? w->width - j : w->block;
-    char *xj = x + j * w->across[0] * size;
-    const char *vj = v + j * w->across[1] * size;
-    if (width == 1) add_line(w, xj, vj, w->p + p + j, sum);
-    else add_block(w, xj, vj, w->p + p + j, sum, width);
+    int64_t width = w->width - j < w->block ? w->width - j : w->block, here[3];
+    for (int k = 0; k < 3; k++) here[k] = at[k] + j * w->across[k];
+    if (width == 1) add_line(w, here, number + j, sum);
+    else add_block(w, here, number + j, width, sum);
   }
+}
+
+/* A dimension without positions has none that an index could name. */
+static ampl_status want_any(ampl_ctx *ctx, lines *w) {
+  if (w->positions > 0) return AMPL_OK;
+  w->bad = 0;
+  return checked(ctx, w);
 }
 
 static ampl_status gather(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   const ampl_tensor *x = in->t[0], *index = in->t[1];
-  int64_t d = in->p[0].i, *p;
-  lines w;
   if (index->numel == 0) return AMPL_OK;
-  AMPL_TRY(ampl_cpu_positions_get(ctx, index, size_at(x, d), "position", &p));
-  lines_of(&w, index, x, out[0], d, p);
+  lines w = lines_of(ctx, index, x, out[0], in->p[0].i);
+  AMPL_TRY(want_any(ctx, &w));
   ampl_cpu_parallel(ampl_cpu_threads_for(ctx, (double)index->numel * 2), w.n, gather_job, &w);
-  ampl_cpu_positions_put(ctx, index, p);
-  return AMPL_OK;
+  return checked(ctx, &w);
 }
 
 static ampl_status scatter(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   const ampl_tensor *x = in->t[0], *index = in->t[1], *src = in->t[2];
-  int64_t d = in->p[0].i, *p;
-  lines w;
   ampl_cpu_copy_all(ctx, out[0], x);
   if (index->numel == 0) return AMPL_OK;
-  AMPL_TRY(ampl_cpu_positions_get(ctx, index, size_at(x, d), "position", &p));
-  lines_of(&w, index, out[0], src->flags & AMPL_T_NUMBER ? NULL : src, d, p);
+  lines w = lines_of(ctx, index, out[0], src->flags & AMPL_T_NUMBER ? NULL : src, in->p[0].i);
+  AMPL_TRY(want_any(ctx, &w));
   ampl_cpu_scalar(src, x->dtype, w.value);
   ampl_cpu_parallel(ampl_cpu_threads_for(ctx, (double)index->numel * 2), w.n, scatter_job, &w);
-  ampl_cpu_positions_put(ctx, index, p);
-  return AMPL_OK;
+  return checked(ctx, &w);
 }
 
 /* y += src at the positions. */
 static ampl_status add_elements(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor *index, const ampl_tensor *src,
                                 int64_t d) {
-  int64_t *p, n = size_at(y, d);
-  lines w;
-  ampl_status status = AMPL_OK;
   if (index->numel == 0) return AMPL_OK;
-  AMPL_TRY(ampl_cpu_positions_get(ctx, index, n, "position", &p));
-  lines_of(&w, index, y, src, d, p);
-  w.block = n > 0 ? (32 << 10) / n : 1;
+  lines w = lines_of(ctx, index, y, src, d);
+  AMPL_TRY(want_any(ctx, &w));
+  w.block = (32 << 10) / w.positions;
+  w.block = w.block > SOME ? SOME : w.block;
   w.block = w.block < 1 ? 1 : w.block > w.width ? w.width : w.block;
-  w.room = n * w.block + (w.length > w.block ? w.length : w.block);
+  w.room = (w.positions + 1) * w.block;
   int threads = ampl_cpu_threads_for(ctx, (double)y->numel + (double)index->numel * 3);
   size_t bytes = (size_t)(w.room * threads) * sizeof(double);
   if (!(w.sums = ampl_cpu_scratch_get(ctx, bytes)))
-    status = ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of sums", bytes);
-  if (w.sums) {
-    ampl_cpu_parallel(threads, w.n, add_job, &w);
-    ampl_cpu_scratch_put(ctx, w.sums, bytes);
-  }
-  ampl_cpu_positions_put(ctx, index, p);
-  return status;
+    return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of sums", bytes);
+  ampl_cpu_parallel(threads, w.n, add_job, &w);
+  ampl_cpu_scratch_put(ctx, w.sums, bytes);
+  return checked(ctx, &w);
 }
 
 static ampl_status gather_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {

@@ -16,6 +16,21 @@ typedef struct rows {                   /* two streams with the same index space
   int64_t n;                            /* rows */
 } rows;
 
+enum { RUNS = 12 };
+
+typedef struct run { int64_t at, from, n; } run;        /* n positions of an axis that come one after the other */
+
+typedef struct picking {
+  size_t        size;
+  int           nd, runs;               /* runs: of the last axis, 0 where it has too many, or no map */
+  ampl_cpu_axis axis[AMPL_CPU_AXES_MAX];
+  run           run[RUNS];
+  char         *dst;
+  const char   *src;
+  const void   *fill;
+  int64_t       each, n;                /* rows of a job, and in all */
+} picking;
+
 #define TILE 16
 
 #define BY_SIZE(T)                                                                                                     \
@@ -33,22 +48,19 @@ typedef struct rows {                   /* two streams with the same index space
           for (int64_t j = j0; j < j1; j++) d[i * di + j] = s[i + j * sj];                                             \
       }                                                                                                                \
   }                                                                                                                    \
-  static void pick_##T(T *restrict d, const T *restrict s, const ampl_cpu_axis *a, bool runs, const T *fill) {         \
-    if (!a->map) {                                                                                                     \
-      line_##T(d, 1, s, a->stride, a->n);                                                                              \
-    } else if (runs) {                                                                                                 \
-      for (int64_t i = 0, j; i < a->n; i = j) {                                                                        \
-        int64_t m = a->map[i];                                                                                         \
-        for (j = i + 1; j < a->n && (m < 0 ? a->map[j] < 0 : a->map[j] == m + (j - i)); j++) continue;                 \
-        if (m < 0) for (int64_t k = i; k < j; k++) d[k] = *fill;                                                       \
-        else line_##T(d + i, 1, s + m * a->stride, a->stride, j - i);                                                  \
-      }                                                                                                                \
-    } else {                                                                                                           \
-      for (int64_t i = 0; i < a->n; i++) d[i] = a->map[i] < 0 ? *fill : s[a->map[i] * a->stride];                      \
-    }                                                                                                                  \
-  }                                                                                                                    \
   static void fill_##T(T *d, int64_t n, const T *value) {                                                              \
     for (int64_t i = 0; i < n; i++) d[i] = *value;                                                                     \
+  }                                                                                                                    \
+  static void pick_##T(T *restrict d, const T *restrict s, const picking *w, const T *fill) {                          \
+    const ampl_cpu_axis *a = &w->axis[w->nd - 1];                                                                      \
+    for (int k = 0; k < w->runs; k++) {                                                                                \
+      const run *r = &w->run[k];                                                                                       \
+      if (r->from < 0) fill_##T(d + r->at, r->n, fill);                                                                \
+      else line_##T(d + r->at, 1, s + r->from * a->stride, a->stride, r->n);                                           \
+    }                                                                                                                  \
+    if (w->runs > 0) return;                                                                                           \
+    if (a->map) for (int64_t i = 0; i < a->n; i++) d[i] = a->map[i] < 0 ? *fill : s[a->map[i] * a->stride];            \
+    else line_##T(d, 1, s, a->stride, a->n);                                                                           \
   }
 
 BY_SIZE(uint8_t)
@@ -137,45 +149,50 @@ void ampl_cpu_copy_all(const ampl_ctx *ctx, ampl_tensor *out, const ampl_tensor 
 
 /* ------------------------------------------------------------------------------------------------ picking --------- */
 
-typedef struct picking {
-  size_t        size;
-  int           nd;
-  ampl_cpu_axis axis[AMPL_CPU_AXES_MAX];
-  char         *dst;
-  const char   *src;
-  const void   *fill;
-  bool          runs;
-  int64_t       each, n;
-} picking;
+/* Where position i of an axis is; 0, and counted in *gone, where it is nowhere. */
+static int64_t place_on(const ampl_cpu_axis *a, int64_t i, int *gone) {
+  if (a->map) i = a->map[i];
+  if (i >= 0) return i * a->stride;
+  ++*gone;
+  return 0;
+}
 
 static void pick_job(void *ud, int64_t job, int thread) {
   const picking *w = ud;
-  const ampl_cpu_axis *last = &w->axis[w->nd - 1];
-  int64_t end = (job + 1) * w->each < w->n ? (job + 1) * w->each : w->n;
+  int64_t at[AMPL_CPU_AXES_MAX], place[AMPL_CPU_AXES_MAX], from = 0, row = w->axis[w->nd - 1].n;
+  int64_t begin = job * w->each, end = begin + w->each < w->n ? begin + w->each : w->n, left = begin;
+  int gone = 0;                         /* axes on which the row is nowhere */
   (void)thread;
-  for (int64_t r = job * w->each; r < end; r++) {
-    int64_t left = r, from = 0;
-    bool nowhere = false;
+  for (int k = w->nd - 2; k >= 0; k--) {
+    at[k] = left % w->axis[k].n;
+    left /= w->axis[k].n;
+    from += place[k] = place_on(&w->axis[k], at[k], &gone);
+  }
+  for (int64_t r = begin; r < end; r++) {
+    char *dst = w->dst + r * row * (int64_t)w->size;
+    if (gone > 0) ampl_cpu_fill(w->size, dst, row, w->fill);
+    else CALL(w->size, pick, (void *)dst, (const void *)(w->src + from * (int64_t)w->size), w, w->fill);
     for (int k = w->nd - 2; k >= 0; k--) {
       const ampl_cpu_axis *a = &w->axis[k];
-      int64_t i = left % a->n;
-      left /= a->n;
-      if (a->map) i = a->map[i];
-      nowhere |= i < 0;
-      from += i * a->stride;
+      if (a->map && a->map[at[k]] < 0) gone--;
+      at[k] = at[k] + 1 == a->n ? 0 : at[k] + 1;
+      from -= place[k];
+      from += place[k] = place_on(a, at[k], &gone);
+      if (at[k] > 0) break;
     }
-    char *dst = w->dst + r * last->n * (int64_t)w->size;
-    if (nowhere) ampl_cpu_fill(w->size, dst, last->n, w->fill);
-    else CALL(w->size, pick, (void *)dst, (const void *)(w->src + from * (int64_t)w->size), last, w->runs, w->fill);
   }
 }
 
-/* Whether the axis goes up by one most of the time */
-static bool has_runs(const ampl_cpu_axis *a) {
-  int64_t breaks = 1;
-  if (!a->map) return false;
-  for (int64_t i = 1; i < a->n; i++) breaks += a->map[i] != a->map[i - 1] + 1 && !(a->map[i] < 0 && a->map[i - 1] < 0);
-  return a->n >= 6 * breaks;
+/* The runs of a map; 0 when there are more than are worth it. */
+static int runs_of(const ampl_cpu_axis *a, run *r) {
+  int n = 0;
+  for (int64_t i = 0, j; a->map && i < a->n; i = j) {
+    int64_t m = a->map[i];
+    if (n == RUNS) return 0;
+    for (j = i + 1; j < a->n && (m < 0 ? a->map[j] < 0 : a->map[j] == m + (j - i)); j++) continue;
+    r[n++] = (run){i, m, j - i};
+  }
+  return a->n >= 4 * n ? n : 0;
 }
 
 void ampl_cpu_pick(const ampl_ctx *ctx, size_t size, int nd, const ampl_cpu_axis *axis, void *dst, const void *src,
@@ -196,10 +213,10 @@ void ampl_cpu_pick(const ampl_ctx *ctx, size_t size, int nd, const ampl_cpu_axis
   if (total == 0) return;
   if (w.nd == 0) w.axis[w.nd++] = (ampl_cpu_axis){1, 1, NULL};
   const ampl_cpu_axis *last = &w.axis[w.nd - 1];
-  w.runs = has_runs(last);
+  w.runs = runs_of(last, w.run);
   w.n = total / last->n;
   w.each = last->n * (int64_t)size >= 64 << 10 ? 1 : (int64_t)(64 << 10) / (last->n * (int64_t)size);
-  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, (double)total * (last->map && !w.runs ? 1 : (double)size / 8)),
+  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, (double)total * (last->map && w.runs == 0 ? 1 : (double)size / 8)),
                     (w.n + w.each - 1) / w.each, pick_job, &w);
 }
 

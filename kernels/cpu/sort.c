@@ -114,15 +114,19 @@ typedef struct pair64 { uint64_t key, at; } pair64;
     }                                                                                                                  \
     heap[i] = v;                                                                                                       \
   }                                                                                                                    \
-  /* the first k of a to the front of a, in order: a heap of the k best so far, the worst on top */                    \
-  static void select_##P(P *a, int64_t n, int64_t k) {                                                                 \
-    for (int64_t i = k / 2 - 1; i >= 0; i--) sink_##P(a, k, i, a[i]);                                                  \
-    for (int64_t i = k; i < n; i++)                                                                                    \
-      if (before_##P(a[i], a[0])) sink_##P(a, k, 0, a[i]);                                                             \
+  /* a heap of the k best so far, the worst on top: made of k pairs, offered the others, and put in order */           \
+  static void heap_##P(P *heap, int64_t k) {                                                                           \
+    for (int64_t i = k / 2 - 1; i >= 0; i--) sink_##P(heap, k, i, heap[i]);                                            \
+  }                                                                                                                    \
+  static void offer_##P(P *heap, int64_t k, const P *v, int64_t n) {                                                   \
+    for (int64_t i = 0; i < n; i++)                                                                                    \
+      if (v[i].key < heap[0].key) sink_##P(heap, k, 0, v[i]); /* of equals the first ones stay */                      \
+  }                                                                                                                    \
+  static void order_##P(P *heap, int64_t k) {                                                                          \
     for (int64_t end = k - 1; end > 0; end--) {                                                                        \
-      P v = a[end];                                                                                                    \
-      a[end] = a[0];                                                                                                   \
-      sink_##P(a, end, 0, v);                                                                                          \
+      P v = heap[end];                                                                                                 \
+      heap[end] = heap[0];                                                                                             \
+      sink_##P(heap, end, 0, v);                                                                                       \
     }                                                                                                                  \
   }
 
@@ -131,14 +135,26 @@ BY_PAIR(pair64)
 
 size_t ampl_cpu_sort_room(int64_t n) { return 2 * (size_t)(n > 0 ? n : 1) * sizeof(pair64); }
 
-/* The first k of n in order; with k == n a full sort. */
+/* The first k of n in order: of many the best k, else all sorted. */
 #define ORDER(P, keys, full_flip)                                                                                      \
   do {                                                                                                                 \
-    P *a = room, *b = a + n;                                                                                           \
-    keys(dtype, data, step, n, falling ? (full_flip) : 0, &a->key, (int64_t)(sizeof *a / sizeof a->key));              \
-    for (int64_t i = 0; i < n; i++) a[i].at = (__typeof__(a->at))i;                                                    \
-    if (k < n / 4) select_##P(a, n, k);                                                                                \
-    else a = sort_##P(a, b, n);                                                                                        \
+    P *a = room, *b = a + n, some[BLOCK];                                                                              \
+    int64_t first = k < n / 4 ? k : n, size = (int64_t)ampl_dtype_size((ampl_dtype)dtype);                             \
+    const int64_t apart = (int64_t)(sizeof *a / sizeof a->key);                                                        \
+    keys(dtype, data, step, first, falling ? (full_flip) : 0, &a->key, apart);                                         \
+    for (int64_t i = 0; i < first; i++) a[i].at = (__typeof__(a->at))i;                                                \
+    if (first == n) {                                                                                                  \
+      a = sort_##P(a, b, n);                                                                                           \
+    } else {                                                                                                           \
+      heap_##P(a, k);                                                                                                  \
+      for (int64_t i = k; i < n; i += BLOCK) {                                                                         \
+        int64_t m = n - i < BLOCK ? n - i : BLOCK;                                                                     \
+        keys(dtype, data + i * step * size, step, m, falling ? (full_flip) : 0, &some->key, apart);                    \
+        for (int64_t j = 0; j < m; j++) some[j].at = (__typeof__(a->at))(i + j);                                       \
+        offer_##P(a, k, some, m);                                                                                      \
+      }                                                                                                                \
+      order_##P(a, k);                                                                                                 \
+    }                                                                                                                  \
     for (int64_t i = 0; i < k; i++) order[i] = (int64_t)a[i].at;                                                       \
   } while (0)
 
