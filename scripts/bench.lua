@@ -121,7 +121,8 @@ end
 function build.d()
   local n, model = 32, ResNet()
   local data = batches(2, function() return ampl.randn(n, 3, 32, 32), labels(n, 10) end)
-  return model, data, F.cross_entropy, optim.SGD(model, {lr = 0.001, momentum = 0.9, weight_decay = 5e-4}), resnet_flops(n)
+  local optimizer = optim.SGD(model, {lr = 0.001, momentum = 0.9, weight_decay = 5e-4})
+  return model, data, F.cross_entropy, optimizer, resnet_flops(n)
 end
 
 local Layer = nn.Module:extend("Layer")
@@ -205,7 +206,7 @@ local function measure(workload, threads, precision, seconds)
     if precision == "f32" then
       loss = loss_fn(model(batch[1]), batch[2])
     else
-      local out = amp.autocast({dtype = precision}, model, batch[1])
+      local out = amp.autocast({dtype = precision}, function() return model(batch[1]) end)
       loss = loss_fn(out:float(), batch[2])
     end
     optimizer:zero_grad()
@@ -294,14 +295,15 @@ local function number_of(command, field)
 end
 
 local function ampl_ms(w, t, p)
-  return number_of(("OMP_NUM_THREADS=%d %s %s --step %s -t %d -p %s -s %s"):format(t, arg[-1], arg[0], w, t, p, options.s), "ms")
+  local command = ("OMP_NUM_THREADS=%d %s %s --step %s -t %d -p %s -s %s"):format(t, arg[-1], arg[0], w, t, p, options.s)
+  return number_of(command, "ms")
 end
 
 local function peer_ms(w, t, p, mode)
   local flags = mode == "eager" and "" or "--" .. mode
   if w == "d" and mode ~= "eager" then flags = flags .. " --channels-last" end
-  return number_of(("cd %s && OMP_NUM_THREADS=%d %s -W ignore step.py -w %s -t %d --amp %s --seconds %s --min-steps 8 %s"):format(
-    peer, t, python, w, t, p == "f32" and "fp32" or p, options.s, flags), "median_ms")
+  local command = "cd %s && OMP_NUM_THREADS=%d %s -W ignore step.py -w %s -t %d --amp %s --seconds %s --min-steps 8 %s"
+  return number_of(command:format(peer, t, python, w, t, p == "f32" and "fp32" or p, options.s, flags), "median_ms")
 end
 
 local function least(a, b) return a and b and math.min(a, b) or a or b end
@@ -311,10 +313,11 @@ for w in options.w:gmatch("%a") do
   for t in options.t:gmatch("%d+") do
     for p in options.p:gmatch("%w+") do
       local mine, other
+      local threads = math.tointeger(tonumber(t))
       for _ = 1, tonumber(options.r) do
-        mine = least(mine, ampl_ms(w, math.tointeger(tonumber(t)), p))
-        if python then
-          for mode in options.m:gmatch("%a+") do other = least(other, peer_ms(w, math.tointeger(tonumber(t)), p, mode)) end
+        mine = least(mine, ampl_ms(w, threads, p))
+        for mode in options.m:gmatch("%a+") do
+          if python then other = least(other, peer_ms(w, threads, p, mode)) end
         end
       end
       print(("%-9s %-8s %-6s %12s %12s %8s"):format(w, t, p, mine and ("%.3f"):format(mine) or "failed",
