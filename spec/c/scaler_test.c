@@ -1,10 +1,11 @@
-/* scaler_test.c: the gradient scaler through its C interface, with gradients set by hand. */
+/* scaler_test.c: the gradient scaler through its C interface, with gradients set by hand.  (ctx.h: for allocations that
+ * fail on demand.) */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ampl.h"
+#include "ctx.h"
 
 static int passed, failed;
 static ampl_ctx *ctx;
@@ -375,6 +376,34 @@ static void state(void) {
   ampl_scaler_release(s);
 }
 
+/* An iteration in which the nth allocation fails, n = 1, 2 ...: an error, nothing lost, usable after. */
+static void no_memory(void) {
+  ampl_tensor *p = parameter(AMPL_F16), *loss, *scaled;
+  const ampl_params params = {&p, NULL, 1};
+  int errors = 0;
+  bool done = false, allowed;
+  OK(ampl_full(ctx, AMPL_F16, 0, NULL, 1, &loss));
+  for (long n = 1; !done && n < 1000; n++) {
+    ampl_scaler *s = NULL;
+    give_grad(p, n % 2 ? 1 : INFINITY, 1);
+    ampl_mem_fail_at(ctx, n, false);
+    ampl_status st = ampl_scaler_new(ctx, NULL, &s);
+    if (st == AMPL_OK) st = ampl_scaler_scale(s, loss, &scaled);
+    if (st == AMPL_OK) ampl_tensor_release(scaled);
+    if (st == AMPL_OK) st = ampl_scaler_step_allowed(s, 1, &params, &allowed);
+    if (st == AMPL_OK && allowed) st = ampl_scaler_stepped(s, 1);
+    if (st == AMPL_OK) st = ampl_scaler_update(s);
+    done = st == AMPL_OK;
+    ampl_mem_fail_at(ctx, 0, false);
+    CHECK(st == AMPL_OK || st == AMPL_ENOMEM);
+    errors += st == AMPL_ENOMEM;
+    ampl_scaler_release(s);
+  }
+  CHECK(done && errors > 5);
+  ampl_tensor_release(loss);
+  ampl_tensor_release(p);
+}
+
 int main(void) {
   setvbuf(stdout, NULL, _IOLBF, 0);
   if (ampl_ctx_new(NULL, &ctx) != AMPL_OK) return 1;
@@ -391,6 +420,7 @@ int main(void) {
   disabled();
   losses();
   state();
+  no_memory();
   ampl_memory(ctx, &after);
   CHECK(after.tensors == before.tensors && after.live == before.live);
   ampl_ctx_release(ctx);
