@@ -295,8 +295,8 @@ local function number_of(command, field)
 end
 
 local function ampl_ms(w, t, p)
-  local command = ("OMP_NUM_THREADS=%d %s %s --step %s -t %d -p %s -s %s"):format(t, arg[-1], arg[0], w, t, p, options.s)
-  return number_of(command, "ms")
+  local command = "OMP_NUM_THREADS=%d %s %s --step %s -t %d -p %s -s %s"
+  return number_of(command:format(t, arg[-1], arg[0], w, t, p, options.s), "ms")
 end
 
 local function peer_ms(w, t, p, mode)
