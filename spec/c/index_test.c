@@ -38,7 +38,8 @@ static bool holds(ampl_tensor *y, size_t n, const double *want) {
   float f[64];
   int64_t i[64];
   bool is_float = y && ampl_tensor_dtype(y) == AMPL_F32, same = y && (size_t)ampl_numel(y) == n;
-  if (same) same = ampl_to_bytes(y, is_float ? (void *)f : (void *)i, n * (is_float ? sizeof *f : sizeof *i)) == AMPL_OK;
+  if (same && is_float) same = ampl_to_bytes(y, f, n * sizeof *f) == AMPL_OK;
+  else if (same) same = ampl_to_bytes(y, i, n * sizeof *i) == AMPL_OK;
   for (size_t k = 0; same && k < n; k++) same = (is_float ? (double)f[k] : (double)i[k]) == want[k];
   ampl_tensor_release(y);
   return same;
