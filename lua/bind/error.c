@@ -12,7 +12,8 @@ void lampl_where(lua_State *L, char *text, size_t n) {
   text[0] = 0;
   for (int level = 0; lua_getstack(L, level, &ar); level++) {
     lua_getinfo(L, "Sl", &ar);
-    if (ar.currentline <= 0 || strncmp(ar.short_src, "ampl/", 5) == 0) continue;      /* a C function, or our own Lua */
+    const bool ours = strncmp(ar.short_src, LAMPL_OWN_SOURCE, strlen(LAMPL_OWN_SOURCE)) == 0;
+    if (ar.currentline <= 0 || ours) continue;          /* a C function, or our own Lua */
     snprintf(text, n, "%s:%d", ar.short_src, ar.currentline);
     return;
   }

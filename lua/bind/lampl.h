@@ -10,6 +10,8 @@
 #include <lauxlib.h>
 #include <lua.h>
 
+/* How the names of ampl's own Lua sources begin. */
+#define LAMPL_OWN_SOURCE "[ampl]"
 /* In the registry: the context that a host has given (ampl_lua_set_ctx). */
 #define LAMPL_GIVEN_CTX "ampl.given_ctx"
 

@@ -2,6 +2,7 @@
 #include "ampl_lua.h"
 #include "lampl.h"
 
+#include <stdio.h>
 #include <string.h>
 
 extern const struct { const char *name, *text; size_t size; } ampl_embedded[];
@@ -138,16 +139,12 @@ static int find_embedded(const char *name) {
   return -1;
 }
 
+/* Loads the i-th under a name that no file of the user's has: ampl.nn.Linear is [ampl]/nn/Linear.lua. */
 static int load_embedded(lua_State *L, int i) {
-  lua_pushfstring(L, "@%s", ampl_embedded[i].name);
-  char *path = (char *)lua_tostring(L, -1);
   char chunk[128];
-  size_t n = 0;
-  for (; path[n] && n < sizeof chunk - 5; n++) chunk[n] = path[n] == '.' ? '/' : path[n];
-  memcpy(chunk + n, ".lua", 5);
-  const int s = luaL_loadbufferx(L, ampl_embedded[i].text, ampl_embedded[i].size, chunk, "t");
-  lua_remove(L, -2);
-  return s;
+  snprintf(chunk, sizeof chunk, "=" LAMPL_OWN_SOURCE "%s.lua", ampl_embedded[i].name + strlen("ampl"));
+  for (char *dot = chunk + strlen("=" LAMPL_OWN_SOURCE); (dot = strchr(dot, '.')) && strcmp(dot, ".lua") != 0;) *dot = '/';
+  return luaL_loadbufferx(L, ampl_embedded[i].text, ampl_embedded[i].size, chunk, "t");
 }
 
 bool ampl_lua_has_module(const char *name) { return find_embedded(name) >= 0; }
