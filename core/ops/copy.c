@@ -8,7 +8,6 @@ static ampl_status pass_on(ampl_grad *g) {      /* the graph brings the dtype ba
 
 static ampl_status infer_to(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   (void)ctx;
-  AMPL_TRY(ampl_meta_like(out, in->t[0]));
   if (in->p[0].i != AMPL_DTYPE_NONE) out->dtype = (int)in->p[0].i;
   return AMPL_OK;
 }
@@ -16,11 +15,12 @@ static ampl_status infer_to(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) 
 AMPL_OP(to,
   .doc = "x in another dtype, rounded once, to the nearest (halves to even).",
   .args = {TENSOR("x"), DTYPE("dtype")},
-  .flags = AMPL_OP_INTERNAL, .infer = infer_to, .backward = pass_on);
+  .flags = AMPL_OP_INTERNAL | AMPL_OP_ELEMENTWISE, .infer = infer_to, .backward = pass_on);
 
 AMPL_OP(clone,
   .doc = "A copy of x.",
-  .args = {TENSOR("x")}, .backward = pass_on);
+  .args = {TENSOR("x")},
+  .flags = AMPL_OP_ELEMENTWISE, .backward = pass_on);
 
 static ampl_status infer_contiguous(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   (void)ctx;

@@ -28,7 +28,8 @@ static void cast_job(void *ud, int64_t job, int thread) {
 
 /* y = x, broadcast and cast.  x is read in the type that holds all its values, so that each is rounded once. */
 static void cast(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor *x) {
-  cast_task t = {.work = ampl_cpu_work_of(x->dtype)};
+  const bool small = x->dtype == AMPL_U8 || x->dtype == AMPL_BOOL;
+  cast_task t = {.work = y->dtype == AMPL_F32 || small ? AMPL_WORK_F32 : ampl_cpu_work_of(x->dtype)};
   if (y->numel == 0) return;
   ampl_cpu_streams(2, (const ampl_tensor *const[]){y, x}, y->ndim, y->shape, true, t.s);
   ampl_cpu_parallel(ampl_cpu_threads_for(ctx, 0.5 * (double)y->numel), (y->numel + CHUNK - 1) / CHUNK, cast_job, &t);

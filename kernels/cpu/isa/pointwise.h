@@ -3,7 +3,7 @@
 #ifndef AMPL_CPU_POINTWISE_H
 #define AMPL_CPU_POINTWISE_H
 
-#include "ampl.h"
+#include "ampl_backend.h"
 #include "cpu.h"
 
 /* out[i] = formula(in[0][i], in[1][i] ...) for i in [0, n).  step[k] is 1, or 0 where operand k is one value: then
@@ -40,5 +40,10 @@ AMPL_CPU_EACH_ISA(const ampl_pointwise_table, ampl_pointwise_table);
 /* NULL where there is none: integers do not take the formula. */
 extern const ampl_pointwise_f64 ampl_pointwise_in_f64[AMPL_PW_COUNT];
 extern const ampl_pointwise_i64 ampl_pointwise_in_i64[AMPL_PW_COUNT];
+
+/* y = formula `op` of nin operands of any strides and dtypes, which broadcast to y's shape.  y may be one of them.
+ * p: AMPL_POINTWISE_PARAMS values. */
+ampl_status ampl_cpu_pointwise(ampl_ctx *ctx, int op, ampl_tensor *y, ampl_tensor *const *x, int nin,
+                               const ampl_value *p);
 
 #endif
