@@ -99,6 +99,30 @@ describe("the program's options", function()
   end)
 end)
 
+describe("the program's commands", function()
+  it("doctor finds the machine fit", function()
+    local out, err, code = run "doctor"
+    assert.same({"", 0}, {err, code})
+    assert.matches("arithmetic +right", out)
+  end)
+
+  it("inspect lists what is in a file", function()
+    local ampl, path = require "ampl", shell.file("", ".safetensors")
+    assert(ampl.safetensors.save(path, {["layer.weight"] = ampl.full({2, 3}, 0.5)}, {made = "here"}))
+    local out, err, code = run("inspect " .. path)
+    assert.same({"", 0}, {err, code})
+    assert.matches("layer%.weight +f32 +{2, 3} +0%.5 to 0%.5", out)
+    assert.matches("metadata made: here", out)
+    assert.matches("1 tensors, 6 elements, 24 bytes", out)
+    out, err, code = run "inspect /no/such/file.safetensors"
+    assert.same({"", 1}, {out, code})
+    assert.matches("/no/such/file", err)
+    out, err, code = run "inspect"
+    assert.same({"", 2}, {out, code})
+    assert.matches("usage", err)
+  end)
+end)
+
 describe("a script that fails", function()
   it("exits with 1 and shows where", function()
     local script = shell.file("local function f()\n  local x = nil\n  return x.y\nend\nf()\n", ".lua")

@@ -27,7 +27,10 @@ static const char *const help =
   "  --           end of the options\n"
   "  --devices    what ampl can compute on, and why not on more\n"
   "  --version    the version\n"
-  "  --help       this text\n";
+  "  --help       this text\n"
+  "\n"
+  "  ampl doctor                      what ampl finds on this machine, and whether it computes rightly here\n"
+  "  ampl inspect FILE.safetensors    what is in a file of weights\n";
 
 /* ------------------------------------------------------------------------------------------------ calls ----------- */
 
