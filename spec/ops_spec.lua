@@ -25,6 +25,14 @@ local function gradient_tolerance(sample)
   return type(t) == "table" and t.f64 or type(t) == "number" and t or nil
 end
 
+local function takes(sample, dtype)
+  if dtype == "f64" or not sample.dtypes then return true end
+  for _, d in ipairs(sample.dtypes) do
+    if d == dtype then return true end
+  end
+  return false
+end
+
 -- Calls f(sample, number) for each sample; says which one failed.
 local function each(name, list, f)
   for i, sample in ipairs(list) do
@@ -132,7 +140,8 @@ function checks.layouts(name, list)
       for _, dtype in ipairs {"f64", "f32"} do
         local reference = {dtype = dtype, layout = layout == "broadcast" and "repeated" or "contiguous"}
         local tol = dtype == "f64" and 1e-11 or tolerance(sample, "f32")
-        local why = differs(name, sample, i, {dtype = dtype, layout = layout}, reference, tol)
+        local why = takes(sample, dtype)
+                    and differs(name, sample, i, {dtype = dtype, layout = layout}, reference, tol)
         if why then return in_dtype(why, dtype, layout) end
       end
     end
@@ -175,7 +184,9 @@ end
 -- What a run leaves behind, once the collector is through.
 function checks.memory(name, list)
   local function run()
-    each(name, list, function(sample, i) evaluate(name, sample, i, {dtype = "f32"}) end)
+    each(name, list, function(sample, i)
+      evaluate(name, sample, i, {dtype = takes(sample, "f32") and "f32" or "f64"})
+    end)
     collectgarbage()
     collectgarbage()
     local m = ampl.memory()
