@@ -146,6 +146,16 @@ function GradScaler:step(optimizer, closure)
   return true, result
 end
 
+---Whether the optimiser may step; counts as its step.  For those who step later, by themselves.
+---@param optimizer table
+---@return boolean
+function GradScaler:verdict(optimizer)
+  local key, params, names = describe(self, "step", optimizer)
+  local allowed = self.handle:allowed(key, params, names)
+  if allowed then self.handle:stepped(key) end
+  return allowed
+end
+
 ---Ends the iteration: the scale backs off after an overflow, and grows after growth_interval iterations without one.
 ---@param new_scale? number|ampl.Tensor a scale to go on with; the growth tracker starts over
 function GradScaler:update(new_scale)

@@ -2,6 +2,7 @@
 
 local core = require "ampl.core"
 local autocast = require "ampl.amp.autocast"
+local cast = require "ampl.amp.cast"
 local args = require "ampl.args"
 local raise = require "ampl.raise"
 
@@ -13,19 +14,6 @@ local is_tensor = core.is_tensor
 local function is_context(v)
   if is_tensor(v) or (type(v) ~= "table" and type(v) ~= "userdata") then return false end
   return type(v.save) == "function" and type(v.saved) == "function"
-end
-
-local floats = {f32 = true, f16 = true, bf16 = true}
-
--- v with every float tensor in it cast: tensors, and lists and tables of them.  f64 and integers stay.
-local function cast(v, dtype)
-  if is_tensor(v) then
-    return floats[v.dtype] and v.dtype ~= dtype and v:to(dtype) or v
-  end
-  if type(v) ~= "table" or getmetatable(v) then return v end
-  local out = {}
-  for k, e in pairs(v) do out[k] = cast(e, dtype) end
-  return out
 end
 
 local function device_of(v)
@@ -55,7 +43,7 @@ function custom.custom_fwd(fn, options)
       raise("EARG", "custom_fwd", ("unknown option %s; known is cast_inputs"):format(args.shown(name)))
     end
   end
-  if dtype and not floats[dtype] then
+  if dtype and dtype ~= "f32" and dtype ~= "f16" and dtype ~= "bf16" then
     raise("EDTYPE", "custom_fwd", ("cast_inputs must be f32, f16 or bf16, not %s"):format(args.shown(dtype)))
   end
   return function(...)

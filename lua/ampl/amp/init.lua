@@ -6,6 +6,7 @@ local lazy = require "ampl.lazy"
 local fields = {
   autocast = "autocast", is_autocast_enabled = "autocast", get_autocast_dtype = "autocast",
   clear_autocast_cache = "autocast", cache_stats = "autocast", custom_fwd = "custom", custom_bwd = "custom",
+  initialize = "initialize", scale_loss = "initialize", master_params = "initialize",
 }
 
 return lazy("ampl.amp", {"Accumulator", "GradScaler", "policy"}, {

@@ -1,0 +1,211 @@
+-- initialize, scale_loss, master_params: mixed precision by levels, for scripts that were written that way.
+--
+--   model, opt = amp.initialize(model, opt, {opt_level = "O2"})
+--   amp.scale_loss(loss, opt, function(scaled) scaled:backward() end)
+--   opt:step()
+--
+--   O0  f32                        O1  autocast around the model's forward
+--   O2  a 16-bit model with f32 batch norms, f32 masters in the optimiser
+--   O3  a 16-bit model, no masters
+--
+-- With O2 the optimiser goes on with the f32 tensors that it had, the masters; the model gets 16-bit ones, which are
+-- written after each step.
+
+local core = require "ampl.core"
+local autocast = require "ampl.amp.autocast"
+local cast = require "ampl.amp.cast"
+local GradScaler = require "ampl.amp.GradScaler"
+local args = require "ampl.args"
+local raise = require "ampl.raise"
+
+local M = {}
+
+local levels = {
+  O0 = {loss_scale = 1.0},
+  O1 = {autocast = true, loss_scale = "dynamic"},
+  O2 = {low = true, keep_batchnorm_fp32 = true, master_weights = true, loss_scale = "dynamic"},
+  O3 = {low = true, keep_batchnorm_fp32 = false, master_weights = false, loss_scale = 1.0},
+}
+
+local signature = args.signature("initialize", {
+  {"opt_level", "string", "O1", choices = {"O0", "O1", "O2", "O3"}}, {"loss_scale", "scalar?"},
+  {"keep_batchnorm_fp32", "boolean?"}, {"master_weights", "boolean?"},
+  {"cast_model_type", "string", "f16", choices = {"f16", "bf16", "f32"}},
+  {"min_loss_scale", "number?"}, {"max_loss_scale", "number", 2.0 ^ 24},
+})
+
+-- optimiser -> {scaler, pairs = {{master, model's tensor}}, skip}
+local records = setmetatable({}, {__mode = "k"})
+
+local function record_of(op, optimizer)
+  local r = records[optimizer]
+  if not r then raise("ESTATE", op, "this optimizer has not been through amp.initialize") end
+  return r
+end
+
+-- What counts: the level's value unless one is given.
+local function settings(options)
+  local o = signature(options)
+  local s = {dtype = o.cast_model_type, min = o.min_loss_scale, max = o.max_loss_scale}
+  for k, v in pairs(levels[o.opt_level]) do s[k] = v end
+  for _, name in ipairs {"loss_scale", "keep_batchnorm_fp32", "master_weights"} do
+    if options[name] ~= nil then s[name] = options[name] end
+  end
+  if s.loss_scale ~= "dynamic" and not tonumber(s.loss_scale) then
+    raise("EARG", "initialize", ('loss_scale must be a number or "dynamic", not %s'):format(args.shown(s.loss_scale)))
+  end
+  if s.master_weights and not s.low then
+    raise("EVALUE", "initialize", "master_weights need a model in 16 bits: opt_level O2 or O3")
+  end
+  return s
+end
+
+-- A fixed scale still guards: a step whose gradients overflow is skipped, the scale stays.
+local function scaler_for(s)
+  if s.loss_scale ~= "dynamic" then
+    local fixed = tonumber(s.loss_scale)
+    return GradScaler{init_scale = fixed, min_scale = fixed, max_scale = fixed, on_floor = "keep"}
+  end
+  return GradScaler{init_scale = math.min(s.max, 2.0 ^ 16), min_scale = s.min or 2.0 ^ -126, max_scale = s.max}
+end
+
+-- Gives the model 16-bit tensors; a table old -> new.
+local function lower(model, s)
+  local _ <close> = core.enter_grad(false)
+  local moved = {}
+  for _, m in ipairs(model:modules()) do
+    local kept = s.keep_batchnorm_fp32 and m.running_mean ~= nil and m.weight ~= nil
+    for _, kind in ipairs(kept and {} or {"parameters", "buffers"}) do
+      for _, member in ipairs(m:members(kind)) do
+        local old, name = member[2], member[3]
+        if not moved[old] then
+          local new = cast(old, s.dtype)
+          moved[old] = new == old and old or new:requires_grad_(old.requires_grad):keep()
+        end
+        rawset(m, name, moved[old])
+      end
+    end
+  end
+  return moved
+end
+
+local function results(...) return table.pack(...) end
+
+-- The model's forward, with 16-bit inputs and f32 results, or in a region.
+local function wrap_forward(model, s)
+  local forward = model.forward
+  rawset(model, "forward", function(self, ...)
+    if s.autocast then return autocast.autocast({dtype = s.dtype}, forward, self, ...) end
+    local list = results(...)
+    for i = 1, list.n do list[i] = cast(list[i], s.dtype) end
+    local out = results(forward(self, table.unpack(list, 1, list.n)))
+    for i = 1, out.n do out[i] = cast(out[i], "f32") end
+    return table.unpack(out, 1, out.n)
+  end)
+end
+
+-- The optimiser's step skips when it was told to, and hands the masters on to the model.
+local function wrap_optimizer(optimizer, r)
+  local step, zero_grad = optimizer.step, optimizer.zero_grad
+  function optimizer.step(self, ...)
+    if r.skip then
+      r.skip = false
+      return false
+    end
+    local out = results(step(self, ...))
+    local _ <close> = core.enter_grad(false)
+    for _, pair in ipairs(r.pairs) do pair[2]:copy_(pair[1]) end
+    return table.unpack(out, 1, out.n)
+  end
+  function optimizer.zero_grad(self, ...)
+    for _, pair in ipairs(r.pairs) do pair[2].grad = nil end
+    return zero_grad(self, ...)
+  end
+end
+
+local function prepare_optimizer(optimizer, s, moved)
+  if records[optimizer] then raise("ESTATE", "initialize", "this optimizer has been through amp.initialize before") end
+  local r = {scaler = scaler_for(s), pairs = {}, skip = false}
+  for _, group in ipairs(optimizer.param_groups) do
+    for i, p in ipairs(group.params) do
+      local low = moved[p]
+      if low and low ~= p and s.master_weights then
+        r.pairs[#r.pairs + 1] = {p, low}
+      elseif low then
+        group.params[i] = low
+      end
+    end
+  end
+  records[optimizer] = r
+  wrap_optimizer(optimizer, r)
+end
+
+local function list_of(v, single) return single(v) and {v} or v or {} end
+
+---Prepares a model and an optimiser (or lists of them) for mixed precision; call it once, before the first step.
+---@param models ampl.nn.Module|ampl.nn.Module[]
+---@param optimizers table|table[]|nil
+---@param options? table opt_level, loss_scale, keep_batchnorm_fp32, master_weights, cast_model_type, min_loss_scale,
+---max_loss_scale
+---@return ampl.nn.Module|ampl.nn.Module[] models
+---@return table|table[]|nil optimizers
+function M.initialize(models, optimizers, options)
+  local s = settings(options or {})
+  local moved = {}
+  for _, model in ipairs(list_of(models, require("ampl.nn.Module").is)) do
+    if s.low then
+      for old, new in pairs(lower(model, s)) do moved[old] = new end
+    end
+    if s.low or s.autocast then wrap_forward(model, s) end
+  end
+  for _, optimizer in ipairs(list_of(optimizers, function(v) return v and v.param_groups end)) do
+    prepare_optimizer(optimizer, s, moved)
+  end
+  return models, optimizers
+end
+
+---The tensors that the optimiser steps: f32 masters where there are, to be clipped, for one.
+---@param optimizer table
+---@return ampl.Tensor[]
+function M.master_params(optimizer)
+  record_of("master_params", optimizer)
+  local out = {}
+  for _, group in ipairs(optimizer.param_groups) do
+    for _, p in ipairs(group.params) do out[#out + 1] = p end
+  end
+  return out
+end
+
+-- Moves the model's gradients to the masters, as f32.
+local function to_masters(r)
+  for _, pair in ipairs(r.pairs) do
+    local g = pair[2].grad
+    pair[1].grad = g and g:float() or nil
+    pair[2].grad = nil
+  end
+end
+
+---Calls fn with the scaled loss; it runs backward.  Then the gradients are unscaled, into the masters where there are,
+---and added to those of earlier losses; after an overflow the optimiser's next step does nothing and returns false.
+---@param loss ampl.Tensor
+---@param optimizer table
+---@param fn fun(scaled: ampl.Tensor): any
+---@return any ... what fn returned
+function M.scale_loss(loss, optimizer, fn)
+  local r = record_of("scale_loss", optimizer)
+  local params, before = M.master_params(optimizer), {}
+  for i, p in ipairs(params) do before[i], p.grad = p.grad or false, nil end
+  for _, pair in ipairs(r.pairs) do pair[2].grad = nil end
+  local out = results(fn(r.scaler:scale(loss)))
+  to_masters(r)
+  r.scaler:unscale_(optimizer)
+  r.skip = not r.scaler:verdict(optimizer) or r.skip
+  local _ <close> = core.enter_grad(false)
+  for i, p in ipairs(params) do
+    if before[i] then p.grad = p.grad and before[i]:add_(p.grad) or before[i] end
+  end
+  r.scaler:update()
+  return table.unpack(out, 1, out.n)
+end
+
+return M
