@@ -39,6 +39,9 @@ local function run(self, x, state, layer, reverse)
   local from_input = F.linear(x, self[name[1]], self[name[3]]):unbind(1)       -- all times at once
   local weight, bias = self[name[2]], self[name[4]]
   local n, outputs = #from_input, {}
+  for k, part in ipairs(state) do                       -- in an autocast region the products have its low dtype
+    state[k] = n > 0 and part:to(from_input[1].dtype) or part
+  end
   for i = 1, n do
     local t = reverse and n + 1 - i or i
     state = self:cell(from_input[t], F.linear(state[1], weight, bias), state)
