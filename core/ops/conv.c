@@ -8,6 +8,7 @@
  * Results are channels-last in memory, which is what the kernels read fastest. */
 #include "conv.h"
 #include "op.h"
+#include "reduce.h"
 
 #include <string.h>
 
@@ -98,18 +99,19 @@ AMPL_OP(conv_weight, .doc = "The gradient of a filter.", .args = {TENSOR_ONLY("x
 
 /* ------------------------------------------------------------------------------------------------ checks ---------- */
 
-/* A call of conv1d, conv2d or their transposes, read. */
+/* A call of conv1d, conv2d, conv3d or their transposes, read.  Lists have three entries, depth, rows, columns; those of
+ * sides that it does not have change nothing. */
 typedef struct conv {
   int     sides;
-  int64_t stride[2], padding[2], dilation[2], groups, output[2];
+  int64_t stride[3], padding[3], dilation[3], groups, output[3];
   bool    same;
 } conv;
 
 static ampl_status read_sides(ampl_ctx *ctx, const char *what, ampl_ints l, conv *c, int64_t otherwise, int64_t least, int64_t *to) {
   AMPL_TRY(ampl_check_nth(ctx, what, l, c->sides));
-  to[0] = otherwise;
+  to[0] = to[1] = otherwise;
   for (int s = 0; s < c->sides; s++) {
-    const int64_t v = to[2 - c->sides + s] = ampl_nth(l, s, otherwise);
+    const int64_t v = to[3 - c->sides + s] = ampl_nth(l, s, otherwise);
     if (v < least) return ampl_error(ctx, AMPL_EVALUE, "%s is %lld; it is %lld or more", what, (long long)v, (long long)least);
   }
   return AMPL_OK;
@@ -145,7 +147,7 @@ static ampl_status check_operands(ampl_ctx *ctx, const ampl_args *in, const conv
 
 static ampl_status size_of_output(ampl_ctx *ctx, const ampl_tensor *x, const ampl_tensor *w, conv *c) {
   for (int s = 0; s < c->sides; s++) {
-    const int d = 2 - c->sides + s;
+    const int d = 3 - c->sides + s;
     const int64_t n = x->shape[x->ndim - c->sides + s], reach = c->dilation[d] * (w->shape[2 + s] - 1) + 1;
     if (c->same && c->stride[d] != 1) return ampl_error(ctx, AMPL_EVALUE, "padding \"same\" needs stride 1, not %lld", (long long)c->stride[d]);
     if (c->same) {                      /* the odd one on the far side */
@@ -164,6 +166,11 @@ static ampl_status size_of_output(ampl_ctx *ctx, const ampl_tensor *x, const amp
 
 /* ------------------------------------------------------------------------------------------------ forms ----------- */
 
+static ampl_tensor *on_images(ampl_eval *e, const ampl_op *op, ampl_tensor *x, ampl_tensor *w, ampl_tensor *bias, const conv *c) {
+  const ampl_value p[] = {V_L(2, c->stride + 1), V_L(2, c->padding + 1), V_L(2, c->dilation + 1), V_I(c->groups), V_L(2, c->output + 1)};
+  return ampl_eval_op(e, op, T(x, w, bias), p, AMPL_CONV_DTYPE);
+}
+
 /* Runs an internal op on x as images and gives the result the rank of x. */
 static ampl_status run(ampl_eval *e, const ampl_op *op, const ampl_args *in, const conv *c, ampl_tensor **out) {
   ampl_tensor *x = in->t[0], *w = in->t[1];
@@ -171,21 +178,25 @@ static ampl_status run(ampl_eval *e, const ampl_op *op, const ampl_args *in, con
   if (ndim == c->sides + 1) x = EV(e, unsqueeze, T(x), P(V_I(0)));
   if (c->sides == 1) x = EV(e, unsqueeze, T(x), P(V_I(2)));
   if (c->sides == 1) w = EV(e, unsqueeze, T(w), P(V_I(2)));
-  const ampl_value p[] = {V_L(2, c->stride), V_L(2, c->padding), V_L(2, c->dilation), V_I(c->groups), V_L(2, c->output)};
-  ampl_tensor *y = ampl_eval_op(e, op, T(x, w, in->t[2]), p, AMPL_CONV_DTYPE);
+  ampl_tensor *y = on_images(e, op, x, w, in->t[2], c);
   if (c->sides == 1) y = EV(e, squeeze, T(y), P(V_L(1, ((const int64_t[]){2}))));
   if (ndim == c->sides + 1) y = EV(e, squeeze, T(y), P(V_L(1, ((const int64_t[]){0}))));
   return ampl_eval_return(e, y, out);
 }
 
 /* Parameters: stride, padding, dilation, groups */
+static ampl_status read_call(ampl_ctx *ctx, const ampl_args *in, int sides, conv *c) {
+  *c = (conv){.sides = sides, .groups = in->p[3].i, .output = {1, 1, 1}, .same = in->p[1].l.n < 0};
+  AMPL_TRY(read_sides(ctx, "stride", in->p[0].l, c, 1, 1, c->stride));
+  AMPL_TRY(read_sides(ctx, "padding", c->same ? (ampl_ints){NULL, 0} : in->p[1].l, c, 0, 0, c->padding));
+  AMPL_TRY(read_sides(ctx, "dilation", in->p[2].l, c, 1, 1, c->dilation));
+  AMPL_TRY(check_operands(ctx, in, c, false));
+  return size_of_output(ctx, in->t[0], in->t[1], c);
+}
+
 static ampl_status convolve(ampl_eval *e, const ampl_args *in, ampl_tensor **out, int sides) {
-  conv c = {.sides = sides, .groups = in->p[3].i, .output = {1, 1}, .same = in->p[1].l.n < 0};
-  AMPL_TRY(read_sides(e->ctx, "stride", in->p[0].l, &c, 1, 1, c.stride));
-  AMPL_TRY(read_sides(e->ctx, "padding", c.same ? (ampl_ints){NULL, 0} : in->p[1].l, &c, 0, 0, c.padding));
-  AMPL_TRY(read_sides(e->ctx, "dilation", in->p[2].l, &c, 1, 1, c.dilation));
-  AMPL_TRY(check_operands(e->ctx, in, &c, false));
-  AMPL_TRY(size_of_output(e->ctx, in->t[0], in->t[1], &c));
+  conv c;
+  AMPL_TRY(read_call(e->ctx, in, sides, &c));
   return run(e, OP(conv_forward), in, &c, out);
 }
 
@@ -195,15 +206,15 @@ static ampl_status conv2d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) 
 /* Parameters: stride, padding, output_padding, groups, dilation */
 static ampl_status transposed(ampl_eval *e, const ampl_args *in, ampl_tensor **out, int sides) {
   const ampl_tensor *x = in->t[0], *w = in->t[1];
-  conv c = {.sides = sides, .groups = in->p[3].i, .output = {1, 1}};
-  int64_t more[2];
+  conv c = {.sides = sides, .groups = in->p[3].i, .output = {1, 1, 1}};
+  int64_t more[3];
   AMPL_TRY(read_sides(e->ctx, "stride", in->p[0].l, &c, 1, 1, c.stride));
   AMPL_TRY(read_sides(e->ctx, "padding", in->p[1].l, &c, 0, 0, c.padding));
   AMPL_TRY(read_sides(e->ctx, "output_padding", in->p[2].l, &c, 0, 0, more));
   AMPL_TRY(read_sides(e->ctx, "dilation", in->p[4].l, &c, 1, 1, c.dilation));
   AMPL_TRY(check_operands(e->ctx, in, &c, true));
   for (int s = 0; s < sides; s++) {
-    const int d = 2 - sides + s;
+    const int d = 3 - sides + s;
     if (more[d] >= c.stride[d] && more[d] >= c.dilation[d])
       return ampl_error(e->ctx, AMPL_EVALUE, "output_padding %lld must be below stride %lld or dilation %lld", (long long)more[d],
                         (long long)c.stride[d], (long long)c.dilation[d]);
@@ -218,6 +229,40 @@ static ampl_status transposed(ampl_eval *e, const ampl_args *in, ampl_tensor **o
 static ampl_status conv_transpose1d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) { return transposed(e, in, out, 1); }
 static ampl_status conv_transpose2d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) { return transposed(e, in, out, 2); }
 
+/* What slice t of the kernel adds to y: for each slice of y it sees one slice of x, and these are so many images. */
+static ampl_tensor *one_slice(ampl_eval *e, ampl_tensor *x, ampl_tensor *w, ampl_tensor *bias, const conv *c, int64_t t) {
+  static const int64_t order[] = {0, 2, 1, 3, 4};
+  const int64_t first = t * c->dilation[0], past = first + (c->output[0] - 1) * c->stride[0] + 1;
+  x = EV(e, slice, T(x), P(V_I(2), V_I(first), V_I(past), V_I(c->stride[0])));
+  x = EV(e, permute, T(x), P(V_L(5, order)));           /* (n, depth, c, h, w) */
+  if (!x) return NULL;
+  const int64_t images[] = {x->shape[0] * x->shape[1], x->shape[2], x->shape[3], x->shape[4]};
+  return on_images(e, OP(conv_forward), EV(e, reshape, T(x), P(V_L(4, images))), EV(e, select, T(w), P(V_I(2), V_I(t))), bias, c);
+}
+
+/* 16-bit operands in f32, so that adding up the slices does not round. */
+static ampl_status conv3d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
+  static const int64_t order[] = {0, 2, 1, 3, 4};
+  conv c;
+  AMPL_TRY(read_call(e->ctx, in, 3, &c));
+  ampl_tensor *x = ampl_eval_wide(e, in->t[0]), *w = ampl_eval_wide(e, in->t[1]), *bias = ampl_eval_wide(e, in->t[2]), *y = NULL;
+  if (!x || !w) return e->status;
+  const int64_t reach = c.dilation[0] * (w->shape[2] - 1);
+  const int64_t pad[] = {0, 0, 0, 0, c.padding[0], c.same ? reach - c.padding[0] : c.padding[0]};
+  const bool single = x->ndim == 4;
+  if (single) x = EV(e, unsqueeze, T(x), P(V_I(0)));
+  if (pad[4] || pad[5]) x = EV(e, pad, T(x), P(V_L(6, pad)));
+  for (int64_t t = 0; t < w->shape[2]; t++) {
+    ampl_tensor *part = one_slice(e, x, w, t ? NULL : bias, &c, t);
+    y = t ? EV(e, add, T(y, part)) : part;
+  }
+  if (!y || !x) return e->status;
+  const int64_t apart[] = {x->shape[0], c.output[0], w->shape[0], c.output[1], c.output[2]};
+  y = EV(e, permute, T(EV(e, reshape, T(y), P(V_L(5, apart)))), P(V_L(5, order)));
+  if (single) y = EV(e, squeeze, T(y), P(V_L(1, ((const int64_t[]){0}))));
+  return ampl_eval_return(e, ampl_eval_to(e, y, in->t[0]->dtype), out);
+}
+
 #define OPERANDS TENSOR_ONLY("x"), TENSOR_ONLY("weight"), TENSOR_OPT("bias")
 #define CONV     OPERANDS, SIZES("stride"), PADDING("padding"), SIZES("dilation"), INT("groups", 1)
 #define UPWARD   OPERANDS, SIZES("stride"), SIZES("padding"), SIZES("output_padding"), INT("groups", 1), SIZES("dilation")
@@ -225,6 +270,8 @@ AMPL_OP(conv1d, .doc = "Convolution of lines (n, c, length) with filters (k, c/g
         .compose = conv1d);
 AMPL_OP(conv2d, .doc = "Convolution of images (n, c, h, w) with filters (k, c/groups, r, s).", .args = {CONV}, .cast = AMPL_CAST_LOW,
         .compose = conv2d);
+AMPL_OP(conv3d, .doc = "Convolution of volumes (n, c, d, h, w) with filters (k, c/groups, t, r, s).", .args = {CONV}, .cast = AMPL_CAST_LOW,
+        .compose = conv3d);
 AMPL_OP(conv_transpose1d, .doc = "Transposed convolution of lines (n, c, length) with filters (c, k/groups, size).", .args = {UPWARD},
         .cast = AMPL_CAST_LOW, .compose = conv_transpose1d);
 AMPL_OP(conv_transpose2d, .doc = "Transposed convolution of images (n, c, h, w) with filters (c, k/groups, r, s).", .args = {UPWARD},
