@@ -16,14 +16,17 @@ int64_t ampl_meta_numel(const ampl_meta *m) {
 ampl_status ampl_meta_shape(ampl_ctx *ctx, ampl_meta *m, int ndim, const int64_t *shape) {
   int64_t n = 1;
   bool empty = false;
-  if (ndim > AMPL_RANK_MAX) return ampl_error(ctx, AMPL_ESHAPE, "%d dimensions; a tensor has at most %d", ndim, AMPL_RANK_MAX);
+  if (ndim > AMPL_RANK_MAX)
+    return ampl_error(ctx, AMPL_ESHAPE, "%d dimensions; a tensor has at most %d", ndim, AMPL_RANK_MAX);
   for (int d = 0; d < ndim; d++) {
-    if (shape[d] < 0) return ampl_error(ctx, AMPL_ESHAPE, "negative size in shape %s", ampl_shape_text(ctx, ndim, shape));
+    if (shape[d] < 0)
+      return ampl_error(ctx, AMPL_ESHAPE, "negative size in shape %s", ampl_shape_text(ctx, ndim, shape));
     empty |= shape[d] == 0;
   }
   for (int d = 0; d < ndim && !empty; d++)
     if (__builtin_mul_overflow(n, shape[d], &n) || n > INT64_MAX / 8)
-      return ampl_error(ctx, AMPL_ENOMEM, "shape %s has more elements than memory has addresses", ampl_shape_text(ctx, ndim, shape));
+      return ampl_error(ctx, AMPL_ENOMEM, "shape %s has more elements than memory has addresses",
+                        ampl_shape_text(ctx, ndim, shape));
   m->ndim = ndim;
   if (m->shape != shape) memcpy(m->shape, shape, (size_t)ndim * sizeof *shape);
   return AMPL_OK;
@@ -78,8 +81,10 @@ ampl_status ampl_meta_broadcast(ampl_ctx *ctx, ampl_meta *m, int ndim, const int
   for (int k = 1; k <= n; k++) {
     const int64_t a = k <= m->ndim ? m->shape[m->ndim - k] : 1, b = k <= ndim ? shape[ndim - k] : 1;
     if (a != b && a != 1 && b != 1)
-      return ampl_error(ctx, AMPL_ESHAPE, "shapes %s and %s do not broadcast: sizes %lld and %lld in dimension -%d; sizes must be "
-                        "equal or 1", ampl_shape_text(ctx, m->ndim, m->shape), ampl_shape_text(ctx, ndim, shape), (long long)a,
+      return ampl_error(ctx, AMPL_ESHAPE,
+                        "shapes %s and %s do not broadcast: sizes %lld and %lld in dimension -%d; sizes must be "
+                        "equal or 1",
+                        ampl_shape_text(ctx, m->ndim, m->shape), ampl_shape_text(ctx, ndim, shape), (long long)a,
                         (long long)b, k);
     out[n - k] = a == 1 ? b : a;
   }
@@ -104,9 +109,9 @@ ampl_status ampl_meta_reduce(ampl_ctx *ctx, ampl_meta *m, const ampl_tensor *x, 
 ampl_status ampl_resolve_index(ampl_ctx *ctx, const char *what, int64_t i, int64_t size, int64_t *out) {
   *out = i < 0 ? i + size : i;
   if (*out >= 0 && *out < size) return AMPL_OK;
-  return ampl_error(ctx, AMPL_EINDEX, "%s %lld is out of range: positions go from %lld to %lld, or from -%lld to -1", what,
-                    (long long)ampl_shown(ctx, i), (long long)ampl_shown(ctx, 0), (long long)(size - 1 + ctx->index_base),
-                    (long long)size);
+  return ampl_error(ctx, AMPL_EINDEX, "%s %lld is out of range: positions go from %lld to %lld, or from -%lld to -1",
+                    what, (long long)ampl_shown(ctx, i), (long long)ampl_shown(ctx, 0),
+                    (long long)(size - 1 + ctx->index_base), (long long)size);
 }
 
 int64_t ampl_nth(ampl_ints l, int k, int64_t otherwise) { return l.n <= 0 ? otherwise : l.n == 1 ? l.v[0] : l.v[k]; }
@@ -183,7 +188,8 @@ static ampl_tensor *header_new(ampl_ctx *ctx, ampl_storage *storage, const ampl_
   return x;
 }
 
-ampl_status ampl_tensor_new(ampl_ctx *ctx, ampl_device *device, const ampl_meta *meta, ampl_kind kind, ampl_tensor **out) {
+ampl_status ampl_tensor_new(ampl_ctx *ctx, ampl_device *device, const ampl_meta *meta, ampl_kind kind,
+                            ampl_tensor **out) {
   ampl_meta m = *meta;
   ampl_storage *s;
   *out = NULL;
@@ -337,8 +343,8 @@ ampl_status ampl_from_bytes(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t
   return bytes ? s->device->backend->copy_from_host(s->device->index, s->ptr, data, bytes) : AMPL_OK;
 }
 
-ampl_status ampl_from_memory(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, void *data, void (*release)(void *ud),
-                             void *ud, ampl_tensor **out) {
+ampl_status ampl_from_memory(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, void *data,
+                             void (*release)(void *ud), void *ud, ampl_tensor **out) {
   ampl_meta m;
   ampl_storage *s = NULL;
   *out = NULL;
@@ -394,7 +400,9 @@ ampl_status ampl_to_bytes(const ampl_tensor *x, void *dst, size_t bytes) {
 /* f16 of its bits, exactly. */
 static double from_f16(uint16_t h) {
   const int e = h >> 10 & 31, m = h & 1023;
-  const double v = e == 0 ? m * 0x1p-24 : e == 31 ? (m ? __builtin_nan("") : __builtin_inf()) : (1024 + m) * __builtin_ldexp(1, e - 25);
+  const double v = e == 0    ? m * 0x1p-24
+                   : e == 31 ? (m ? __builtin_nan("") : __builtin_inf())
+                             : (1024 + m) * __builtin_ldexp(1, e - 25);
   return h >> 15 ? -v : v;
 }
 
@@ -419,9 +427,14 @@ ampl_status ampl_host_scalar(const ampl_tensor *x, double *f, int64_t *i) {
 
 ampl_status ampl_item_any(const ampl_tensor *x, double *f, int64_t *i) {
   ampl_ctx *ctx = ampl_ctx_of(x);
+  const char *outer = ctx->op;
   ctx->op = "item";
-  if (x->numel != 1) return ampl_error(ctx, AMPL_ESHAPE, "a tensor of %s has %lld elements, not one", ampl_tensor_text(ctx, x), (long long)x->numel);
-  return ampl_host_scalar(x, f, i);
+  if (x->numel != 1)
+    return ampl_error(ctx, AMPL_ESHAPE, "a tensor of %s has %lld elements, not one", ampl_tensor_text(ctx, x),
+                      (long long)x->numel);
+  AMPL_TRY(ampl_host_scalar(x, f, i));
+  ctx->op = outer;
+  return AMPL_OK;
 }
 
 ampl_status ampl_item(const ampl_tensor *x, double *out) {
