@@ -122,6 +122,7 @@ ampl_status ampl_scaler_set_options(ampl_scaler *s, const ampl_scaler_options *o
     begin(s, "GradScaler");
     AMPL_TRY(check_scale(ctx, &o, "the scale", scale));
   }
+  if (!s->scale) s->start.hysteresis = o.hysteresis;
   s->o = o;
   return end(s);
 }

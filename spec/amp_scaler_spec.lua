@@ -171,6 +171,23 @@ describe("skips", function()
     assert.equal(0, #warned)
   end)
 
+  it("B30: of two optimizers, the one that stepped goes on", function()
+    local a, b = parameter({1}), parameter({1})
+    local s = amp.GradScaler{init_scale = 8}
+    local A, B = optim.SGD({a}, {lr = 1}), optim.SGD({b}, {lr = 1})
+    local forA = optim.lr_scheduler.StepLR(A, {step_size = 1, gamma = 0.5, scaler = s})
+    local forB = optim.lr_scheduler.StepLR(B, {step_size = 1, gamma = 0.5, scaler = s})
+    assert.is_true(s:step_taken(A))
+    backward(s, a, {1})
+    backward(s, b, {inf})
+    s:step(A)
+    s:step(B)
+    s:update()
+    forA:step()
+    forB:step()
+    assert.same({0.5, 1}, {A.param_groups[1].lr, B.param_groups[1].lr})
+  end)
+
   it("B32: no step with an inf after unscale_ and clipping", function()
     for _, name in ipairs {"SGD", "Adam", "AdamW"} do
       local p = parameter({1, 2})

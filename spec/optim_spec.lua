@@ -138,8 +138,8 @@ end)
 
 describe("lr_scheduler", function()
   local function fake_scaler()
-    local s = {consecutive_skips = 0}
-    function s:stats() return {consecutive_skips = self.consecutive_skips} end
+    local s = {taken = true}
+    function s:step_taken() return self.taken end
     return s
   end
 
@@ -149,10 +149,10 @@ describe("lr_scheduler", function()
     local s = optim.lr_scheduler.StepLR(opt, 1, {gamma = 0.5, scaler = scaler})
     s:step()
     assert.same({0.5}, s:get_last_lr())
-    scaler.consecutive_skips = 1
+    scaler.taken = false
     s:step()
     assert.same({0.5}, s:get_last_lr())
-    scaler.consecutive_skips = 0
+    scaler.taken = true
     s:step()
     assert.same({0.25}, s:get_last_lr())
     assert.is_nil(s:state_dict().scaler)

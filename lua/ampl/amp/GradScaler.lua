@@ -33,7 +33,9 @@ function GradScaler:init(...)
   o.retry, o.device = nil, nil
   self.enabled = o.enabled
   self.handle = core.scaler(o)
-  self.keys = setmetatable({}, {__mode = "k"})          -- a dead optimiser's entry goes with it
+  -- By optimiser; a dead one's entries go with it.
+  self.keys = setmetatable({}, {__mode = "k"})
+  self.outcome = setmetatable({}, {__mode = "k"})       -- whether its last step was taken
 end
 
 -- What the handle needs of an optimiser: its key, its parameters in order, and their names where the groups have them.
@@ -93,6 +95,12 @@ local function evaluates_once(optimizer)
   return optimizer.step == require("ampl.optim.Optimizer").step
 end
 
+-- Remembers how a step ended and returns that.
+local function ended(self, optimizer, taken, result)
+  self.outcome[optimizer] = taken
+  return taken, result
+end
+
 local function step_with_closure(self, optimizer, closure)
   local handle = self.handle
   local key, params, names = describe(self, "step", optimizer)
@@ -117,12 +125,12 @@ local function step_with_closure(self, optimizer, closure)
   local ok, result = pcall(optimizer.step, optimizer, evaluate)
   if ok then
     handle:stepped(key)
-    return true, result
+    return ended(self, optimizer, true, result)
   end
   if result ~= Skip then error(result, 0) end
   if saved then restore(params, saved) end
   handle:skip(key, params, names)
-  return false, loss
+  return ended(self, optimizer, false, loss)
 end
 
 ---Steps the optimiser, unless a gradient holds an inf or a NaN.
@@ -140,10 +148,10 @@ function GradScaler:step(optimizer, closure)
   end
   if closure and self.enabled then return step_with_closure(self, optimizer, closure) end
   local key, params, names = describe(self, "step", optimizer)
-  if not self.handle:allowed(key, params, names) then return false end
+  if not self.handle:allowed(key, params, names) then return (ended(self, optimizer, false)) end
   local result = optimizer:step(closure)
   self.handle:stepped(key)
-  return true, result
+  return ended(self, optimizer, true, result)
 end
 
 ---Whether the optimiser may step; counts as its step.  For those who step later, by themselves.
@@ -153,8 +161,13 @@ function GradScaler:verdict(optimizer)
   local key, params, names = describe(self, "step", optimizer)
   local allowed = self.handle:allowed(key, params, names)
   if allowed then self.handle:stepped(key) end
-  return allowed
+  return (ended(self, optimizer, allowed))
 end
+
+---Whether the optimiser's last step was taken, also before its first one: what a scheduler asks.
+---@param optimizer table
+---@return boolean
+function GradScaler:step_taken(optimizer) return self.outcome[optimizer] ~= false end
 
 ---Ends the iteration: the scale backs off after an overflow, and grows after growth_interval iterations without one.
 ---@param new_scale? number|ampl.Tensor a scale to go on with; the growth tracker starts over

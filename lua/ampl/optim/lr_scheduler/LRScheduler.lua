@@ -87,7 +87,7 @@ end
 ---Whether the scaler's last step was skipped, so that this one must not count.
 ---@protected
 function LRScheduler:held()
-  return self.scaler ~= nil and self.scaler:stats().consecutive_skips > 0
+  return self.scaler ~= nil and not self.scaler:step_taken(self.optimizer)
 end
 
 ---Sets the rates of the next step.  Call it after the optimiser's step.
