@@ -116,7 +116,8 @@ typedef struct ampl_op     ampl_op;
 typedef struct ampl_ctx_options {
   size_t   struct_size;         /* sizeof(ampl_ctx_options); set by AMPL_CTX_OPTIONS_INIT */
   int      threads;             /* kernel threads; 0: as many as the machine (or cgroup) gives */
-  size_t   memory_limit;        /* bytes of tensors and scratch at most; 0: AMPL_MEMORY_LIMIT, else 80 % of the machine */
+  /* bytes of tensors and scratch at most; 0: AMPL_MEMORY_LIMIT, else 80 % of the machine */
+  size_t   memory_limit;
   uint64_t seed;                /* of the random stream */
 } ampl_ctx_options;
 #define AMPL_CTX_OPTIONS_INIT {sizeof(ampl_ctx_options), 0, 0, 0}
@@ -164,8 +165,8 @@ typedef struct ampl_memory_info {
 AMPL_API void ampl_memory(const ampl_ctx *ctx, ampl_memory_info *out);
 AMPL_API void ampl_memory_reset_peak(ampl_ctx *ctx);
 AMPL_API void ampl_memory_set_limit(ampl_ctx *ctx, size_t bytes);
-/* For hosts with a garbage collector, which cannot see tensors: whether a soft maximum of live bytes is passed, so that a
- * full collection is due, and that one was done (the maximum is raised when little came back). */
+/* For hosts with a garbage collector, which cannot see tensors: whether a soft maximum of live bytes is passed, so
+ * that a full collection is due, and that one was done (the maximum is raised when little came back). */
 AMPL_API bool ampl_memory_pressed(const ampl_ctx *ctx);
 AMPL_API void ampl_memory_collected(ampl_ctx *ctx);
 AMPL_API void ampl_memory_trim(ampl_ctx *ctx);          /* gives cached blocks back to the system */
@@ -179,7 +180,8 @@ AMPL_API void ampl_on_collect(ampl_ctx *ctx, ampl_collect_fn fn, void *ud);
 
 AMPL_API ampl_status ampl_empty(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, ampl_tensor **out);
 AMPL_API ampl_status ampl_zeros(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, ampl_tensor **out);
-AMPL_API ampl_status ampl_full(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, double v, ampl_tensor **out);
+AMPL_API ampl_status ampl_full(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, double v,
+                               ampl_tensor **out);
 AMPL_API ampl_status ampl_randn(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, ampl_tensor **out);
 /* A copy of `bytes` at `data`, row-major; `bytes` must be exactly what the shape needs. */
 AMPL_API ampl_status ampl_from_bytes(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, const void *data,
@@ -256,12 +258,14 @@ enum {                          /* ampl_arg.flags */
   AMPL_LABELS   = 4,            /* a tensor of positions or class labels: from 1 in Lua, negative ones unchanged */
   AMPL_COUNT1   = 8,            /* an INT or SIZES that counts from 1 in Lua (ignore_index, blank, padding_idx) */
   AMPL_NO_NUMBER = 16,          /* a TENSOR that a plain number may not stand for */
-  AMPL_AS_IS    = 32,           /* a TENSOR that promotion and autocast leave alone: a mask, an index, running statistics */
-  AMPL_STOP     = 64            /* an INT that ends a range: left out in C, the last one taken in Lua, where it counts from 1
-                                   (3 is 3, -1 is absent, -2 is -1); "end" is an alias of its name there */
+  /* a TENSOR that promotion and autocast leave alone: a mask, an index, running statistics */
+  AMPL_AS_IS    = 32,
+  /* an INT that ends a range: left out in C, the last one taken in Lua, where it counts from 1 (3 is 3, -1 is absent,
+     -2 is -1); "end" is an alias of its name there */
+  AMPL_STOP     = 64
 };
 
-#define AMPL_ABSENT INT64_MIN   /* the value of an optional INT, INDEX or DIM that was not given; of a FLOAT it is NAN */
+#define AMPL_ABSENT INT64_MIN /* the value of an optional INT, INDEX or DIM that was not given; of a FLOAT it is NAN */
 
 typedef struct ampl_arg {
   const char   *name;
@@ -302,7 +306,8 @@ AMPL_API const ampl_arg *ampl_op_args(const ampl_op *op);       /* ends at name 
 AMPL_API int             ampl_op_nout(const ampl_op *op);
 AMPL_API unsigned        ampl_op_flags(const ampl_op *op);      /* AMPL_OP_* */
 AMPL_API bool            ampl_op_has_backward(const ampl_op *op);
-AMPL_API const char     *ampl_op_category(const ampl_op *op, const char **why);  /* of autocast: "LOW" ... and what it means */
+/* of autocast: "LOW" ... and what it means */
+AMPL_API const char     *ampl_op_category(const ampl_op *op, const char **why);
 
 /* Runs the op `name` as its record says: arguments in the record's order, missing ones at the end take their
  * defaults.  `out` gets up to `nout` results, one reference each.  EARG when there is no such op. */
@@ -339,8 +344,9 @@ AMPL_API ampl_status ampl_set_grad(ampl_tensor *x, ampl_tensor *grad);
 AMPL_API ampl_status ampl_backward(ampl_tensor *x, ampl_tensor *grad, unsigned flags);
 /* The gradients of `outputs` with regard to `inputs`, not accumulated anywhere; out: one reference or NULL each.
  * grad_outputs, or single entries of it, may be NULL. */
-AMPL_API ampl_status ampl_gradients(ampl_ctx *ctx, int nout, ampl_tensor *const *outputs, ampl_tensor *const *grad_outputs,
-                               int nin, ampl_tensor *const *inputs, unsigned flags, ampl_tensor **out);
+AMPL_API ampl_status ampl_gradients(ampl_ctx *ctx, int nout, ampl_tensor *const *outputs,
+                                    ampl_tensor *const *grad_outputs, int nin, ampl_tensor *const *inputs,
+                                    unsigned flags, ampl_tensor **out);
 
 /* Whether ops record a graph.  Returns what was set before. */
 AMPL_API bool ampl_set_grad_enabled(ampl_ctx *ctx, bool on);
@@ -356,12 +362,13 @@ AMPL_API void        ampl_autocast_leave(ampl_ctx *ctx);
 
 /* ------------------------------------------------------------------------------------------------ modes ----------- */
 
-/* Grad mode, inference mode and autocast regions form a stack, and each stack belongs to a thread of control.  A context
- * has one of its own; a host with coroutines gives each of them another and switches. */
+/* Grad mode, inference mode and autocast regions form a stack, and each stack belongs to a thread of control.  A
+ * context has one of its own; a host with coroutines gives each of them another and switches. */
 typedef struct ampl_modes ampl_modes;
 AMPL_API ampl_status ampl_modes_new(ampl_ctx *ctx, ampl_modes **out);
 AMPL_API void        ampl_modes_free(ampl_ctx *ctx, ampl_modes *m);
-AMPL_API ampl_modes *ampl_modes_use(ampl_ctx *ctx, ampl_modes *m);      /* NULL: the context's own; what was used before */
+/* NULL: the context's own; what was used before */
+AMPL_API ampl_modes *ampl_modes_use(ampl_ctx *ctx, ampl_modes *m);
 
 /* Enter a mode; its number, 0 after an error.  A number leaves once, from wherever its entry stands. */
 AMPL_API uint64_t ampl_enter_grad(ampl_ctx *ctx, bool on);
@@ -391,8 +398,8 @@ AMPL_API const char *ampl_device_name(int i);           /* NULL: there is no i-t
 /* The i-th backend that was looked at: its file and, if it was refused, why ("" if not); false: there is no i-th. */
 AMPL_API bool        ampl_backend_candidate(int i, const char **name, const char **why);
 AMPL_API ampl_status ampl_synchronize(ampl_ctx *ctx);
-/* The CPU's settings, for the whole process: the instruction set in use ("c", "avx2", "avx512"), and two switches, set by
- * 0 or 1 and only read by -1; what holds after.  See kernels/cpu/cpu.h. */
+/* The CPU's settings, for the whole process: the instruction set in use ("c", "avx2", "avx512"), and two switches, set
+ * by 0 or 1 and only read by -1; what holds after.  See kernels/cpu/cpu.h. */
 AMPL_API const char *ampl_cpu_isa_text(void);
 AMPL_API bool        ampl_cpu_use_bf16_dot(int on);
 AMPL_API bool        ampl_cpu_use_winograd(int on);
@@ -402,14 +409,16 @@ AMPL_API ampl_status ampl_to_device(ampl_tensor *x, const char *device, ampl_ten
 
 /* A hook sees, and may replace, the gradient of x on its way: *replacement is one reference or NULL. */
 typedef ampl_status (*ampl_hook_fn)(void *ud, ampl_ctx *ctx, ampl_tensor *dy, ampl_tensor **replacement);
-AMPL_API ampl_status ampl_register_hook(ampl_tensor *x, ampl_hook_fn fn, void (*release)(void *ud), void *ud, uint64_t *id);
+AMPL_API ampl_status ampl_register_hook(ampl_tensor *x, ampl_hook_fn fn, void (*release)(void *ud), void *ud,
+                                        uint64_t *id);
 AMPL_API void        ampl_remove_hook(ampl_tensor *x, uint64_t id);
 AMPL_API ampl_status ampl_retain_grad(ampl_tensor *x);
 
 /* A function of the host's as a node of the graph.  dx[i]: one reference or NULL for each operand with need[i]. */
 typedef struct ampl_function {
   const char *name;
-  ampl_status (*backward)(void *ud, ampl_ctx *ctx, int ny, ampl_tensor *const *dy, int nx, ampl_tensor **dx, const bool *need);
+  ampl_status (*backward)(void *ud, ampl_ctx *ctx, int ny, ampl_tensor *const *dy, int nx, ampl_tensor **dx,
+                          const bool *need);
   void (*release)(void *ud);
   void *ud;
 } ampl_function;
@@ -422,10 +431,11 @@ AMPL_API uint32_t    ampl_tensor_version(const ampl_tensor *x);
 /* Sets the context's error as ampl's own functions do, for callbacks; returns `s`. */
 AMPL_API ampl_status ampl_fail(ampl_ctx *ctx, ampl_status s, const char *message);
 
-/* Anomaly mode: backward stops at the first bad gradient (with `scaled`: warns), naming the op and, through `where`, the
- * place of its forward call. */
+/* Anomaly mode: backward stops at the first bad gradient (with `scaled`: warns), naming the op and, through `where`,
+ * the place of its forward call. */
 typedef void (*ampl_where_fn)(void *ud, char *text, size_t n);
-AMPL_API ampl_status ampl_set_anomaly(ampl_ctx *ctx, bool on, bool nan, bool inf, bool scaled, ampl_where_fn where, void *ud);
+AMPL_API ampl_status ampl_set_anomaly(ampl_ctx *ctx, bool on, bool nan, bool inf, bool scaled, ampl_where_fn where,
+                                      void *ud);
 AMPL_API bool        ampl_anomaly_enabled(const ampl_ctx *ctx);
 
 /* ------------------------------------------------------------------------------------------------ random ---------- */

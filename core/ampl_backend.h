@@ -46,7 +46,8 @@ enum {                          /* ampl_tensor.flags */
   AMPL_T_RETAINS_GRAD  = 16,
   AMPL_T_INFERENCE     = 32,    /* made under inference_mode: never part of a graph */
   AMPL_T_SCRATCHED     = 64,    /* gradient of a skipped step: the next backward replaces it (see scaler.c) */
-  AMPL_T_UNSCALED      = 128    /* a gradient that a scaler has divided by its scale; backward clears it (see scaler.c) */
+  /* a gradient that a scaler has divided by its scale; backward clears it (see scaler.c) */
+  AMPL_T_UNSCALED      = 128
 };
 
 struct ampl_tensor {
@@ -99,7 +100,8 @@ enum {
 typedef ampl_status (*ampl_kernel_fn)(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out);
 
 typedef struct ampl_kernel {
-  const char    *op;            /* a name, or "*": every op that cannot be composed of others and whose results have a known shape */
+  /* a name, or "*": every op that cannot be composed of others and whose results have a known shape */
+  const char    *op;
   int            dtype;         /* what it computes in: the promoted dtype of an element-wise op, else that of the first
                                    operand that is no index or mask (of the output where there is no operand);
                                    AMPL_DTYPE_NONE: any */

@@ -21,9 +21,15 @@
 
 /* How a record spells its arguments.  The trailing argument, optional, is the doc: DIM("dim", -1, "what is summed"). */
 #define TENSOR(n, ...)         {.name = n, .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
-#define TENSOR_ONLY(n, ...)    {.name = n, .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED | AMPL_NO_NUMBER, .doc = "" __VA_ARGS__}
-#define LABELS(n, ...)         {.name = n, .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED | AMPL_NO_NUMBER | AMPL_AS_IS | AMPL_LABELS, .doc = "" __VA_ARGS__}
-#define MASK(n, ...)           {.name = n, .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED | AMPL_NO_NUMBER | AMPL_AS_IS, .doc = "" __VA_ARGS__}
+#define TENSOR_ONLY(n, ...)                                                                                            \
+  { .name = n, .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED | AMPL_NO_NUMBER, .doc = "" __VA_ARGS__ }
+#define LABELS(n, ...)                                                                                                 \
+  {                                                                                                                    \
+    .name = n, .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED | AMPL_NO_NUMBER | AMPL_AS_IS | AMPL_LABELS,            \
+    .doc = "" __VA_ARGS__                                                                                              \
+  }
+#define MASK(n, ...)                                                                                                   \
+  { .name = n, .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED | AMPL_NO_NUMBER | AMPL_AS_IS, .doc = "" __VA_ARGS__ }
 #define TENSOR_OPT_AS_IS(n, ...) {.name = n, .kind = AMPL_ARG_TENSOR_OPT, .flags = AMPL_AS_IS, .doc = "" __VA_ARGS__}
 #define TENSOR_OPT(n, ...)     {.name = n, .kind = AMPL_ARG_TENSOR_OPT, .doc = "" __VA_ARGS__}
 #define TENSORS(n, ...)        {.name = n, .kind = AMPL_ARG_TENSORS, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
@@ -33,23 +39,28 @@
 #define DIM_NEW(n, d, ...)     {.name = n, .kind = AMPL_ARG_DIM_NEW, .def = {.i = d}, .doc = "" __VA_ARGS__}
 #define DIM_NEW_REQ(n, ...)    {.name = n, .kind = AMPL_ARG_DIM_NEW, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
 #define DIMS(n, ...)           {.name = n, .kind = AMPL_ARG_DIMS, .doc = "" __VA_ARGS__}
-#define DIMS_REQ(n, ...)       {.name = n, .kind = AMPL_ARG_DIMS, .flags = AMPL_REQUIRED | AMPL_VARARG, .doc = "" __VA_ARGS__}
+#define DIMS_REQ(n, ...)                                                                                               \
+  { .name = n, .kind = AMPL_ARG_DIMS, .flags = AMPL_REQUIRED | AMPL_VARARG, .doc = "" __VA_ARGS__ }
 #define INDEX_REQ(n, ...)      {.name = n, .kind = AMPL_ARG_INDEX, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
 #define INDEX_OPT(n, ...)      {.name = n, .kind = AMPL_ARG_INDEX, .def = {.i = AMPL_ABSENT}, .doc = "" __VA_ARGS__}
 #define INT(n, d, ...)         {.name = n, .kind = AMPL_ARG_INT, .def = {.i = d}, .doc = "" __VA_ARGS__}
 #define INT_OPT(n, ...)        INT(n, AMPL_ABSENT, __VA_ARGS__)
 #define INT_REQ(n, ...)        {.name = n, .kind = AMPL_ARG_INT, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
-#define STOP_OPT(n, ...)       {.name = n, .kind = AMPL_ARG_INT, .flags = AMPL_STOP, .def = {.i = AMPL_ABSENT}, .doc = "" __VA_ARGS__}
-#define CLASS(n, d, ...)       {.name = n, .kind = AMPL_ARG_INT, .flags = AMPL_COUNT1, .def = {.i = d}, .doc = "" __VA_ARGS__}
+#define STOP_OPT(n, ...)                                                                                               \
+  { .name = n, .kind = AMPL_ARG_INT, .flags = AMPL_STOP, .def = {.i = AMPL_ABSENT}, .doc = "" __VA_ARGS__ }
+#define CLASS(n, d, ...)                                                                                               \
+  { .name = n, .kind = AMPL_ARG_INT, .flags = AMPL_COUNT1, .def = {.i = d}, .doc = "" __VA_ARGS__ }
 #define SIZES(n, ...)          {.name = n, .kind = AMPL_ARG_SIZES, .doc = "" __VA_ARGS__}
 #define SIZES_REQ(n, ...)      {.name = n, .kind = AMPL_ARG_SIZES, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
-#define SHAPE_REQ(n, ...)      {.name = n, .kind = AMPL_ARG_SIZES, .flags = AMPL_REQUIRED | AMPL_VARARG, .doc = "" __VA_ARGS__}
+#define SHAPE_REQ(n, ...)                                                                                              \
+  { .name = n, .kind = AMPL_ARG_SIZES, .flags = AMPL_REQUIRED | AMPL_VARARG, .doc = "" __VA_ARGS__ }
 #define PADDING(n, ...)        {.name = n, .kind = AMPL_ARG_PADDING, .doc = "" __VA_ARGS__}
 #define FLOAT(n, d, ...)       {.name = n, .kind = AMPL_ARG_FLOAT, .def = {.f = d}, .doc = "" __VA_ARGS__}
 #define FLOAT_OPT(n, ...)      FLOAT(n, __builtin_nan(""), __VA_ARGS__)
 #define FLOAT_REQ(n, ...)      {.name = n, .kind = AMPL_ARG_FLOAT, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
 #define BOOL(n, d, ...)        {.name = n, .kind = AMPL_ARG_BOOL, .def = {.i = d}, .doc = "" __VA_ARGS__}
-#define ENUM(n, names, d, ...) {.name = n, .kind = AMPL_ARG_ENUM, .def = {.i = d}, .choices = names, .doc = "" __VA_ARGS__}
+#define ENUM(n, names, d, ...)                                                                                         \
+  { .name = n, .kind = AMPL_ARG_ENUM, .def = {.i = d}, .choices = names, .doc = "" __VA_ARGS__ }
 #define DTYPE(n, ...)          {.name = n, .kind = AMPL_ARG_DTYPE, .def = {.i = AMPL_DTYPE_NONE}, .doc = "" __VA_ARGS__}
 #define STRING_REQ(n, ...)     {.name = n, .kind = AMPL_ARG_STRING, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
 #define DEVICE(n, ...)         {.name = n, .kind = AMPL_ARG_DEVICE, .doc = "" __VA_ARGS__}
@@ -57,7 +68,8 @@
 #define AMPL_ARGS_MAX    16     /* arguments of a record */
 #define AMPL_TENSORS_MAX 8      /* fixed tensor operands of a record (a TENSORS list has no limit) */
 #define AMPL_OUT_MAX     8      /* outputs */
-#define AMPL_OUT_NONE    0xff   /* nout of an op that only writes operands (AMPL_OP_MUTATES): its kernel raises the version of each
+#define AMPL_OUT_NONE                                                                                                  \
+  0xff /* nout of an op that only writes operands (AMPL_OP_MUTATES): its kernel raises the version of each
                                    storage it writes */
 
 /* ------------------------------------------------------------------------------------------------ records --------- */
@@ -139,8 +151,10 @@ struct ampl_eval {
   ampl_tensor *first[24];
 };
 
-#define T(...) ((ampl_tensor *const[]){__VA_ARGS__}), (int)(sizeof((ampl_tensor *const[]){__VA_ARGS__}) / sizeof(void *))
-#define P(...) ((const ampl_value[]){__VA_ARGS__}), (int)(sizeof((const ampl_value[]){__VA_ARGS__}) / sizeof(ampl_value))
+#define T(...)                                                                                                         \
+  ((ampl_tensor *const[]){__VA_ARGS__}), (int)(sizeof((ampl_tensor *const[]){__VA_ARGS__}) / sizeof(void *))
+#define P(...)                                                                                                         \
+  ((const ampl_value[]){__VA_ARGS__}), (int)(sizeof((const ampl_value[]){__VA_ARGS__}) / sizeof(ampl_value))
 #define V_I(x)    ((ampl_value){.i = (x)})
 #define V_F(x)    ((ampl_value){.f = (x)})
 #define V_S(x)    ((ampl_value){.s = (x)})
@@ -176,7 +190,8 @@ struct ampl_grad {
   const ampl_meta     *xm, *ym; /* shape and dtype of every operand and output, saved or not */
   const ampl_value    *p;
   const bool          *need;    /* need[i]: operand i wants a gradient */
-  const bool          *wide;    /* wide[i]: its gradients are summed in f32, so one in f32 is welcome (a weight's cast) */
+  /* wide[i]: its gradients are summed in f32, so one in f32 is welcome (a weight's cast) */
+  const bool          *wide;
   ampl_tensor        **dx;      /* to be filled, lent from e */
 };
 
