@@ -2,7 +2,8 @@
  *
  * One table for every device: the category stands in the op records.  The casts of f32 leaves that require a gradient
  * are kept until the outermost region ends, keyed by tensor, version and dtype, and are built with grad mode on, so one
- * made under no_grad loses no gradient later.  Their nodes are WIDE: the gradients of several uses are summed in f32. */
+ * made under no_grad loses no gradient later.  Their nodes are WIDE: the gradients of several uses are summed in f32.
+ * */
 #include "autocast.h"
 #include "graph.h"
 #include "op_table.h"
@@ -119,7 +120,9 @@ static bool region_covers(const ampl_mode *r, const ampl_device *device) {
   return r && r->on && (r->device < 0 || ampl_device_at(r->device)->backend == device->backend);
 }
 
-bool ampl_autocast_on(const ampl_ctx *ctx, const ampl_device *device) { return region_covers(ctx->modes->autocast, device); }
+bool ampl_autocast_on(const ampl_ctx *ctx, const ampl_device *device) {
+  return region_covers(ctx->modes->autocast, device);
+}
 
 int ampl_autocast_dtype(const ampl_ctx *ctx, const ampl_device *device) {
   const ampl_mode *r = ctx->modes->autocast;
@@ -134,10 +137,12 @@ ampl_status ampl_autocast_check_dtype(ampl_ctx *ctx, int dtype) {
 /* Floats but f64: integers have nothing to cast, and who asks for f64 means it. */
 static bool eligible(const ampl_tensor *x) { return x && x->dtype < AMPL_F64 && !(x->flags & AMPL_T_NUMBER); }
 
-static ampl_status cast_operand(ampl_ctx *ctx, const ampl_mode *r, ampl_tensor **x, int dtype, bool keep, ampl_tensor **made, int *nmade) {
+static ampl_status cast_operand(ampl_ctx *ctx, const ampl_mode *r, ampl_tensor **x, int dtype, bool keep,
+                                ampl_tensor **made, int *nmade) {
   ampl_tensor *y;
   if ((*x)->dtype == dtype) return AMPL_OK;
-  const bool weight = keep && r->cache && (*x)->dtype == AMPL_F32 && !(*x)->node && (*x)->flags & AMPL_T_REQUIRES_GRAD && !(*x)->view;
+  const bool weight =
+      keep && r->cache && (*x)->dtype == AMPL_F32 && !(*x)->node && (*x)->flags & AMPL_T_REQUIRES_GRAD && !(*x)->view;
   AMPL_TRY(weight ? cast_weight(ctx, *x, dtype, &y) : ampl_cast_to(ctx, *x, (ampl_dtype)dtype, &y));
   *x = made[(*nmade)++] = y;
   return AMPL_OK;
@@ -148,8 +153,11 @@ static int category_in(const ampl_mode *r, const ampl_op *op) {
 }
 
 static ampl_status refuse(ampl_ctx *ctx, const ampl_tensor *x) {
-  return ampl_error(ctx, AMPL_EDTYPE, "refused on %s in an autocast region: the gradient of a probability near 0 or 1 does not fit in 16 bits; "
-                    "give the logits to %s_with_logits, or call it on f32", ampl_dtype_name((ampl_dtype)x->dtype), ctx->op);
+  return ampl_error(
+      ctx, AMPL_EDTYPE,
+      "refused on %s in an autocast region: the gradient of a probability near 0 or 1 does not fit in 16 bits; "
+      "give the logits to %s_with_logits, or call it on f32",
+      ampl_dtype_name((ampl_dtype)x->dtype), ctx->op);
 }
 
 /* An absent `dtype` parameter becomes f32; false where the record has none. */
@@ -163,8 +171,8 @@ static bool ask_for_f32(const ampl_op *op, ampl_value *p) {
   return false;
 }
 
-ampl_status ampl_autocast_apply(ampl_ctx *ctx, const ampl_op *op, ampl_tensor **t, int nt, ampl_value *p, ampl_tensor **made, int *nmade,
-                                const char **why) {
+ampl_status ampl_autocast_apply(ampl_ctx *ctx, const ampl_op *op, ampl_tensor **t, int nt, ampl_value *p,
+                                ampl_tensor **made, int *nmade, const char **why) {
   static const char *const texts[] = {
 #define AMPL_X(name, text) text,
       AMPL_CAST_MAP(AMPL_X)
@@ -185,7 +193,8 @@ ampl_status ampl_autocast_apply(ampl_ctx *ctx, const ampl_op *op, ampl_tensor **
   for (int i = 0; i < nt; i++) {
     if (!eligible(t[i]) || (i < info->ntensor && op->args[info->tensor_arg[i]].flags & AMPL_AS_IS)) continue;
     if (category == AMPL_CAST_REFUSE && t[i]->dtype != AMPL_F32) return refuse(ctx, t[i]);
-    if (category == AMPL_CAST_WIDEST) to = to < 0 ? t[i]->dtype : (int)ampl_dtype_promote((ampl_dtype)to, (ampl_dtype)t[i]->dtype);
+    if (category == AMPL_CAST_WIDEST)
+      to = to < 0 ? t[i]->dtype : (int)ampl_dtype_promote((ampl_dtype)to, (ampl_dtype)t[i]->dtype);
   }
   for (int i = 0; i < nt && to >= 0; i++) {
     if (!eligible(t[i]) || (i < info->ntensor && op->args[info->tensor_arg[i]].flags & AMPL_AS_IS)) continue;

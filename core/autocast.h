@@ -6,8 +6,8 @@
 
 /* Casts the operands of a call as the region says: `t` (a copy of in->t that may be written) and `p` are changed in
  * place; casts that were made are appended to `made` (room for nt) and counted.  *why: what was done, for traces. */
-ampl_status ampl_autocast_apply(ampl_ctx *ctx, const ampl_op *op, ampl_tensor **t, int nt, ampl_value *p, ampl_tensor **made,
-                                int *nmade, const char **why);
+ampl_status ampl_autocast_apply(ampl_ctx *ctx, const ampl_op *op, ampl_tensor **t, int nt, ampl_value *p,
+                                ampl_tensor **made, int *nmade, const char **why);
 ampl_status ampl_autocast_check_dtype(ampl_ctx *ctx, int dtype);
 /* The low dtype of the innermost region on `device`. */
 int  ampl_autocast_dtype(const ampl_ctx *ctx, const ampl_device *device);

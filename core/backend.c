@@ -1,7 +1,7 @@
 /* backend.c: the registry of devices: the CPU, and plug-ins found at run time.
  *
- * A plug-in is a file ampl-NAME.so in one of: the folders of AMPL_BACKEND_PATH, the folder of libampl, lib/ampl beside it.
- * Never the current directory; never unloaded.  Each candidate is listed with the reason why it was refused. */
+ * A plug-in is a file ampl-NAME.so in one of: the folders of AMPL_BACKEND_PATH, the folder of libampl, lib/ampl beside
+ * it. Never the current directory; never unloaded.  Each candidate is listed with the reason why it was refused. */
 #define _GNU_SOURCE
 #include "ctx.h"
 #include "op_table.h"
@@ -57,7 +57,8 @@ static bool refuse(ampl_candidate *c, const char *why) {
 static bool add_backend(const ampl_backend *b, ampl_candidate *c) {
   char why[sizeof c->why] = "it says that it cannot work here";
   if (!b) return refuse(c, "it gave no backend");
-  if (b->abi != AMPL_BACKEND_ABI || b->struct_size != sizeof *b) return refuse(c, "it was built for another version of ampl");
+  if (b->abi != AMPL_BACKEND_ABI || b->struct_size != sizeof *b)
+    return refuse(c, "it was built for another version of ampl");
   if (b->probe && !b->probe(why, sizeof why)) return refuse(c, why);
   const int n = b->device_count();
   ampl_kernel_fn (*slots)[AMPL_DTYPE_COUNT] = n > 0 ? resolve(b) : NULL;
@@ -71,7 +72,8 @@ static bool add_backend(const ampl_backend *b, ampl_candidate *c) {
   return true;
 }
 
-static const ampl_host host = {AMPL_BACKEND_ABI, sizeof host, ampl_error, ampl_tensor_new_default, ampl_tensor_release, ampl_threads};
+static const ampl_host host = {AMPL_BACKEND_ABI,        sizeof host,         ampl_error,
+                               ampl_tensor_new_default, ampl_tensor_release, ampl_threads};
 
 static void try_plugin(const char *folder, const char *file) {
   if (ncandidates == AMPL_CANDIDATES_MAX) return;
@@ -98,7 +100,9 @@ static void search(const char *folder) {
   struct dirent *e;
   while (dir && n < AMPL_CANDIDATES_MAX && (e = readdir(dir))) {
     const size_t len = strlen(e->d_name);
-    if (len > 8 && strncmp(e->d_name, "ampl-", 5) == 0 && strcmp(e->d_name + len - 3, ".so") == 0 && (names[n] = strdup(e->d_name))) n++;
+    if (len > 8 && strncmp(e->d_name, "ampl-", 5) == 0 && strcmp(e->d_name + len - 3, ".so") == 0 &&
+        (names[n] = strdup(e->d_name)))
+      n++;
   }
   if (dir) closedir(dir);
   qsort(names, (size_t)n, sizeof *names, compare_names);
@@ -148,7 +152,8 @@ bool ampl_backend_candidate(int i, const char **name, const char **why) {
 ampl_status ampl_synchronize(ampl_ctx *ctx) {
   for (int i = 0; i < ampl_device_count(); i++) {
     ctx->op = "synchronize";
-    if (devices[i].backend->synchronize(devices[i].index) != AMPL_OK) return ampl_error(ctx, AMPL_ELOST, "device %s is lost", devices[i].name);
+    if (devices[i].backend->synchronize(devices[i].index) != AMPL_OK)
+      return ampl_error(ctx, AMPL_ELOST, "device %s is lost", devices[i].name);
   }
   return AMPL_OK;
 }
@@ -157,7 +162,8 @@ const char *ampl_device_name(int i) { return i >= 0 && i < ampl_device_count() ?
 
 static void known_devices(char *text, size_t size) {
   size_t n = 0;
-  for (int i = 0; i < ndevices && n < size; i++) n += (size_t)snprintf(text + n, size - n, i ? ", %s" : "%s", devices[i].name);
+  for (int i = 0; i < ndevices && n < size; i++)
+    n += (size_t)snprintf(text + n, size - n, i ? ", %s" : "%s", devices[i].name);
 }
 
 ampl_device *ampl_device_find(ampl_ctx *ctx, const char *name) {
@@ -166,9 +172,13 @@ ampl_device *ampl_device_find(ampl_ctx *ctx, const char *name) {
   const size_t len = strlen(name);
   for (int i = 0; i < ndevices; i++) {
     const char *d = devices[i].name;
-    if (strcmp(d, name) == 0 || (strncmp(d, name, strlen(d)) == 0 && len == strlen(d) + 2 && strcmp(name + strlen(d), ":0") == 0)) return &devices[i];
+    if (strcmp(d, name) == 0 ||
+        (strncmp(d, name, strlen(d)) == 0 && len == strlen(d) + 2 && strcmp(name + strlen(d), ":0") == 0))
+      return &devices[i];
   }
   known_devices(known, sizeof known);
-  ampl_error(ctx, AMPL_EDEVICE, "there is no device \"%s\" here; there is: %s (`ampl --devices` says why others were refused)", name, known);
+  ampl_error(ctx, AMPL_EDEVICE,
+             "there is no device \"%s\" here; there is: %s (`ampl --devices` says why others were refused)", name,
+             known);
   return NULL;
 }

@@ -186,7 +186,8 @@ static ampl_status accumulate(walk *w, ampl_tensor **into, ampl_tensor *g, bool 
   }
   ampl_status s = AMPL_OK;
   if (wide && a->dtype != AMPL_F32 && a->dtype != AMPL_F64) s = ampl_cast_to(w->ctx, a, AMPL_F32, &up[0]), a = up[0];
-  if (s == AMPL_OK && wide && g->dtype != AMPL_F32 && g->dtype != AMPL_F64) s = ampl_cast_to(w->ctx, g, AMPL_F32, &up[1]), g = up[1];
+  if (s == AMPL_OK && wide && g->dtype != AMPL_F32 && g->dtype != AMPL_F64)
+    s = ampl_cast_to(w->ctx, g, AMPL_F32, &up[1]), g = up[1];
   if (s == AMPL_OK && !w->ctx->modes->grad && sole(a) && a->dtype == g->dtype && ampl_same_shape(a, g) && !up[0]) {
     ampl_tensor *t[2] = {a, g};
     s = ampl_call_inplace(w->ctx, &(ampl_args){OP(add), t, 2, NULL});
@@ -286,9 +287,11 @@ static ampl_status check_saved(walk *w, const ampl_node *n) {
   for (int i = 0; i < n->nx + n->ny; i++) {
     const ampl_tensor *x = i < n->nx ? n->x[i] : n->y[i - n->nx];
     if (!x || x->flags & AMPL_T_NUMBER || x->storage->version == n->version[i]) continue;
-    return ampl_error(w->ctx, AMPL_EGRAD, "%s %d of %s, needed for its gradient, was written in place since (version %u, now %u); "
-                      "write a copy (x:clone()) or use the form without _", i < n->nx ? "operand" : "result",
-                      (i < n->nx ? i : i - n->nx) + 1, name_of(n), n->version[i], x->storage->version);
+    return ampl_error(w->ctx, AMPL_EGRAD,
+                      "%s %d of %s, needed for its gradient, was written in place since (version %u, now %u); "
+                      "write a copy (x:clone()) or use the form without _",
+                      i < n->nx ? "operand" : "result", (i < n->nx ? i : i - n->nx) + 1, name_of(n), n->version[i],
+                      x->storage->version);
   }
   return AMPL_OK;
 }
@@ -347,7 +350,18 @@ static ampl_status run_formula(walk *w, task *t, const bool *need, ampl_tensor *
   expand_notes(n->xm, n->nx, metas);
   expand_notes(n->ym, n->ny, metas + n->nx);
   for (int i = 0; i < n->nx; i++) wide[i] = is_wide(n, i);
-  ampl_grad g = {.wide = wide, .op = n->op, .nx = n->nx, .ny = n->ny, .dy = t->grad, .x = n->x, .y = y, .xm = metas, .ym = metas + n->nx, .p = n->p, .need = need, .dx = dx};
+  ampl_grad g = {.wide = wide,
+                 .op = n->op,
+                 .nx = n->nx,
+                 .ny = n->ny,
+                 .dy = t->grad,
+                 .x = n->x,
+                 .y = y,
+                 .xm = metas,
+                 .ym = metas + n->nx,
+                 .p = n->p,
+                 .need = need,
+                 .dx = dx};
   memset(few, 0, sizeof few);
   ampl_status s = lend_outputs(w, n, y);
   ampl_eval_begin(&g.e, w->ctx);
@@ -367,8 +381,8 @@ static ampl_status run_formula(walk *w, task *t, const bool *need, ampl_tensor *
 static ampl_status conform(walk *w, const ampl_node *n, int i, ampl_tensor **dx) {
   const ampl_note *m = &n->xm[i];
   if ((*dx)->ndim != m->ndim || memcmp((*dx)->shape, m->shape, (size_t)m->ndim * sizeof *m->shape) != 0)
-    return ampl_error(w->ctx, AMPL_ESHAPE, "the backward of %s gave a gradient of %s for operand %d of shape %s", name_of(n),
-                      ampl_tensor_text(w->ctx, *dx), i + 1, ampl_shape_text(w->ctx, m->ndim, m->shape));
+    return ampl_error(w->ctx, AMPL_ESHAPE, "the backward of %s gave a gradient of %s for operand %d of shape %s",
+                      name_of(n), ampl_tensor_text(w->ctx, *dx), i + 1, ampl_shape_text(w->ctx, m->ndim, m->shape));
   if ((*dx)->dtype == m->dtype || (is_wide(n, i) && (*dx)->dtype == AMPL_F32)) return AMPL_OK;
   ampl_tensor *cast;
   AMPL_TRY(ampl_cast_to(w->ctx, *dx, (ampl_dtype)m->dtype, &cast));
@@ -413,8 +427,10 @@ static ampl_status run_node(walk *w, task *t) {
   if (!t->needed) return AMPL_OK;
   if (!any) return settle_leaves(w, n);
   if (n->flags & AMPL_NODE_FREED)
-    return ampl_error(w->ctx, AMPL_EGRAD, "backward through %s a second time: what it needs was freed by the first; give the first one "
-                      "{retain_graph = true}", name_of(n));
+    return ampl_error(w->ctx, AMPL_EGRAD,
+                      "backward through %s a second time: what it needs was freed by the first; give the first one "
+                      "{retain_graph = true}",
+                      name_of(n));
   AMPL_TRY(check_saved(w, n));
   if (n->nx > 16 && !(dx = calloc(n->nx, sizeof *dx))) return no_memory(w);
   for (int i = 0; i < n->nx; i++) need[i] = wanted(w, n, i);
@@ -446,13 +462,17 @@ static ampl_status run_node(walk *w, task *t) {
 static ampl_status seed(walk *w, ampl_tensor *x, ampl_tensor *given) {
   ampl_tensor *g = given, *made = NULL;
   if (!ampl_wants_grad(x))
-    return ampl_error(w->ctx, AMPL_EGRAD, "%s does not require a gradient: nothing it was computed from has requires_grad set, or it was "
-                      "made under no_grad", ampl_tensor_text(w->ctx, x));
+    return ampl_error(w->ctx, AMPL_EGRAD,
+                      "%s does not require a gradient: nothing it was computed from has requires_grad set, or it was "
+                      "made under no_grad",
+                      ampl_tensor_text(w->ctx, x));
   if (g && !ampl_same_shape(g, x))
-    return ampl_error(w->ctx, AMPL_ESHAPE, "a gradient of %s for an output of %s", ampl_tensor_text(w->ctx, g), ampl_tensor_text(w->ctx, x));
+    return ampl_error(w->ctx, AMPL_ESHAPE, "a gradient of %s for an output of %s", ampl_tensor_text(w->ctx, g),
+                      ampl_tensor_text(w->ctx, x));
   if (!g) {
     if (x->numel != 1)
-      return ampl_error(w->ctx, AMPL_EGRAD, "%s has more than one element: give the gradient of each, or reduce it first with sum or mean",
+      return ampl_error(w->ctx, AMPL_EGRAD,
+                        "%s has more than one element: give the gradient of each, or reduce it first with sum or mean",
                         ampl_tensor_text(w->ctx, x));
     AMPL_TRY(ampl_call(w->ctx, &(ampl_args){OP(ones_like), &x, 1, NULL}, &made));
     g = made;
@@ -513,8 +533,8 @@ ampl_status ampl_backward(ampl_tensor *x, ampl_tensor *grad, unsigned flags) {
   return s;
 }
 
-ampl_status ampl_gradients(ampl_ctx *ctx, int nout, ampl_tensor *const *outputs, ampl_tensor *const *grad_outputs, int nin,
-                           ampl_tensor *const *inputs, unsigned flags, ampl_tensor **out) {
+ampl_status ampl_gradients(ampl_ctx *ctx, int nout, ampl_tensor *const *outputs, ampl_tensor *const *grad_outputs,
+                           int nin, ampl_tensor *const *inputs, unsigned flags, ampl_tensor **out) {
   walk w = {.ctx = ctx, .flags = flags, .ncapture = nin, .capture = inputs, .captured = out};
   ampl_status s = AMPL_OK;
   ctx->op = "grad";
@@ -528,7 +548,9 @@ ampl_status ampl_gradients(ampl_ctx *ctx, int nout, ampl_tensor *const *outputs,
     for (int k = 0; k < i && !out[i]; k++)
       if (inputs[k] == inputs[i] && out[k]) ampl_tensor_retain(out[k]), out[i] = out[k];
   for (int i = 0; i < nin && s == AMPL_OK && !(flags & AMPL_ALLOW_UNUSED); i++)
-    if (!out[i]) s = ampl_error(ctx, AMPL_EGRAD, "input %d was not used for the outputs; {allow_unused = true} gives nil there", i + 1);
+    if (!out[i])
+      s = ampl_error(ctx, AMPL_EGRAD, "input %d was not used for the outputs; {allow_unused = true} gives nil there",
+                     i + 1);
   for (int i = 0; i < nin && s != AMPL_OK; i++) ampl_tensor_release(out[i]), out[i] = NULL;
   if (s == AMPL_OK) ctx->op = "";
   return s;

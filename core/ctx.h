@@ -57,7 +57,7 @@ typedef struct ampl_mode {
   int               dtype;              /* autocast: AMPL_DTYPE_NONE: the device's default */
   int               device;             /* autocast: a device id's backend only, or -1: all */
   bool              cache;
-  uint8_t          *override;           /* [AMPL_OPID_COUNT] ampl_cast + 1 where a region overrides the record; or NULL */
+  uint8_t *override; /* [AMPL_OPID_COUNT] ampl_cast + 1 where a region overrides the record; or NULL */
 } ampl_mode;
 
 struct ampl_modes {

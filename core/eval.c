@@ -36,7 +36,8 @@ ampl_tensor *ampl_eval_own(ampl_eval *e, ampl_tensor *x) {
   return e->made[e->n++] = x;
 }
 
-void ampl_eval_outs(ampl_eval *e, const ampl_op *op, ampl_tensor *const *t, int nt, const ampl_value *p, int np, ampl_tensor **out) {
+void ampl_eval_outs(ampl_eval *e, const ampl_op *op, ampl_tensor *const *t, int nt, const ampl_value *p, int np,
+                    ampl_tensor **out) {
   const ampl_op_info *info = ampl_op_info_of(op);
   ampl_tensor *few[2 * AMPL_TENSORS_MAX];
   ampl_value all[AMPL_ARGS_MAX];

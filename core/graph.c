@@ -1,4 +1,5 @@
-/* graph.c: nodes of the autograd graph: making, freeing, hooks, views and in-place writes.  The walk is in backward.c. */
+/* graph.c: nodes of the autograd graph: making, freeing, hooks, views and in-place writes.  The walk is in backward.c.
+ * */
 #include "graph.h"
 #include "op_table.h"
 
@@ -8,7 +9,8 @@
 
 /* Node numbers, for edges and order: a node is made after everything it depends on. */
 static ampl_node *node_new(ampl_ctx *ctx, int nx, int ny, int np, int nints) {
-  const size_t bytes = sizeof(ampl_node) + (size_t)nx * (sizeof(ampl_edge) + sizeof(ampl_note) + sizeof(ampl_tensor *)) +
+  const size_t bytes = sizeof(ampl_node) +
+                       (size_t)nx * (sizeof(ampl_edge) + sizeof(ampl_note) + sizeof(ampl_tensor *)) +
                        (size_t)ny * (sizeof(ampl_note) + sizeof(ampl_tensor *)) + (size_t)np * sizeof(ampl_value) +
                        (size_t)nints * sizeof(int64_t) + (size_t)(nx + ny) * sizeof(uint32_t);
   char *block = ampl_obj_get(ctx, bytes);
@@ -17,8 +19,15 @@ static ampl_node *node_new(ampl_ctx *ctx, int nx, int ny, int np, int nints) {
     return NULL;
   }
   ampl_node *n = (ampl_node *)block;
-  *n = (ampl_node){.refs = 1, .nx = (uint8_t)nx, .ny = (uint8_t)ny, .np = (uint16_t)np, .nints = (uint16_t)nints, .ctx = ctx, .bytes = bytes,
-                   .seq = ++ctx->seq, .index_base = ctx->index_base};
+  *n = (ampl_node){.refs = 1,
+                   .nx = (uint8_t)nx,
+                   .ny = (uint8_t)ny,
+                   .np = (uint16_t)np,
+                   .nints = (uint16_t)nints,
+                   .ctx = ctx,
+                   .bytes = bytes,
+                   .seq = ++ctx->seq,
+                   .index_base = ctx->index_base};
   block += sizeof *n;
   n->edge = (ampl_edge *)block, block += (size_t)nx * sizeof *n->edge;
   n->xm = (ampl_note *)block, block += (size_t)nx * sizeof *n->xm;
@@ -213,9 +222,11 @@ ampl_status ampl_graph_record(ampl_ctx *ctx, const ampl_args *in, int nout, ampl
   return s;
 }
 
-ampl_status ampl_record_function(ampl_ctx *ctx, const ampl_function *f, int nx, ampl_tensor *const *x, int ny, ampl_tensor **y) {
+ampl_status ampl_record_function(ampl_ctx *ctx, const ampl_function *f, int nx, ampl_tensor *const *x, int ny,
+                                 ampl_tensor **y) {
   ampl_status s = AMPL_OK;
-  if (nx > 255 || ny > 255) return ampl_error(ctx, AMPL_EUNSUPPORTED, "at most 255 operands and outputs can be differentiated");
+  if (nx > 255 || ny > 255)
+    return ampl_error(ctx, AMPL_EUNSUPPORTED, "at most 255 operands and outputs can be differentiated");
   ampl_node *n = node_new(ctx, nx, ny, 0, 0);
   if (!n) return ctx->code;
   for (int i = 0; i < nx && s == AMPL_OK; i++) {
@@ -302,10 +313,13 @@ ampl_status ampl_graph_rebase(ampl_ctx *ctx, ampl_tensor *self, ampl_tensor *val
 
 ampl_status ampl_register_hook(ampl_tensor *x, ampl_hook_fn fn, void (*release)(void *ud), void *ud, uint64_t *id) {
   ampl_ctx *ctx = ampl_ctx_of(x);
-  if (!ampl_wants_grad(x)) return ampl_error(ctx, AMPL_EGRAD, "a tensor that requires no gradient takes no hook; set x.requires_grad = true first");
+  if (!ampl_wants_grad(x))
+    return ampl_error(ctx, AMPL_EGRAD,
+                      "a tensor that requires no gradient takes no hook; set x.requires_grad = true first");
   ampl_hook *h = ampl_obj_get(ctx, sizeof *h), **p = x->node ? &x->node->hooks : &x->hooks;
   if (!h) return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
-  *h = (ampl_hook){.out = x->node ? x->out_index : 0, .id = *id = ++ctx->mode_ids, .fn = fn, .release = release, .ud = ud};
+  *h = (ampl_hook){
+      .out = x->node ? x->out_index : 0, .id = *id = ++ctx->mode_ids, .fn = fn, .release = release, .ud = ud};
   while (*p) p = &(*p)->next;           /* hooks run in the order they came */
   *p = h;
   return AMPL_OK;
@@ -328,7 +342,8 @@ ampl_status ampl_retain_grad(ampl_tensor *x) {
   if (!x->node || x->flags & AMPL_T_RETAINS_GRAD) return AMPL_OK;
   ampl_node *n = x->node;
   if (!n->retains) {
-    if (!(n->retains = ampl_obj_get(ctx, n->ny * sizeof *n->retains))) return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
+    if (!(n->retains = ampl_obj_get(ctx, n->ny * sizeof *n->retains)))
+      return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
     memset(n->retains, 0, n->ny * sizeof *n->retains);
   }
   n->retains[x->out_index] = x;
@@ -343,8 +358,10 @@ ampl_status ampl_set_requires_grad(ampl_tensor *x, bool on) {
   ctx->op = "requires_grad_";
   if (x->node && !on) return ampl_error(ctx, AMPL_EGRAD, "only a leaf can stop requiring a gradient; use x:detach()");
   if (x->node) return AMPL_OK;
-  if (on && !ampl_is_float(x)) return ampl_error(ctx, AMPL_EDTYPE, "only floats have gradients, this is %s", ampl_tensor_text(ctx, x));
-  if (on && x->flags & AMPL_T_INFERENCE) return ampl_error(ctx, AMPL_EGRAD, "made under inference_mode; use x:clone() outside of it");
+  if (on && !ampl_is_float(x))
+    return ampl_error(ctx, AMPL_EDTYPE, "only floats have gradients, this is %s", ampl_tensor_text(ctx, x));
+  if (on && x->flags & AMPL_T_INFERENCE)
+    return ampl_error(ctx, AMPL_EGRAD, "made under inference_mode; use x:clone() outside of it");
   x->flags = (uint8_t)(on ? x->flags | AMPL_T_REQUIRES_GRAD : x->flags & ~AMPL_T_REQUIRES_GRAD);
   return AMPL_OK;
 }
@@ -364,10 +381,12 @@ ampl_status ampl_set_grad(ampl_tensor *x, ampl_tensor *grad) {
   ampl_ctx *ctx = ampl_ctx_of(x);
   ctx->op = "grad";
   if (grad && !ampl_same_shape(x, grad))
-    return ampl_error(ctx, AMPL_ESHAPE, "a gradient of %s for a tensor of %s", ampl_tensor_text(ctx, grad), ampl_tensor_text(ctx, x));
+    return ampl_error(ctx, AMPL_ESHAPE, "a gradient of %s for a tensor of %s", ampl_tensor_text(ctx, grad),
+                      ampl_tensor_text(ctx, x));
   const bool wide = grad && grad->dtype == AMPL_F32 && (x->dtype == AMPL_F16 || x->dtype == AMPL_BF16);
   if (grad && grad->dtype != x->dtype && !wide)
-    return ampl_error(ctx, AMPL_EDTYPE, "a gradient of %s for a tensor of %s", ampl_tensor_text(ctx, grad), ampl_tensor_text(ctx, x));
+    return ampl_error(ctx, AMPL_EDTYPE, "a gradient of %s for a tensor of %s", ampl_tensor_text(ctx, grad),
+                      ampl_tensor_text(ctx, x));
   if (grad) ampl_tensor_retain(grad);
   ampl_tensor_release(x->grad);
   x->grad = grad;

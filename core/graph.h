@@ -5,8 +5,8 @@
  * Two cycles are possible, and documented: x -> grad -> node -> x after create_graph (broken by zero_grad or
  * x.grad = nil), and a hook whose closure holds its tensor (broken by removing the hook).
  *
- * Node numbers rise along every path of a recorded computation, so the backward walk is: collect what is reachable, sort
- * by number, go down.  No recursion. */
+ * Node numbers rise along every path of a recorded computation, so the backward walk is: collect what is reachable,
+ * sort by number, go down.  No recursion. */
 #ifndef AMPL_GRAPH_H
 #define AMPL_GRAPH_H
 

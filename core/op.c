@@ -31,8 +31,9 @@ static ampl_args args_of(const call *c) { return (ampl_args){c->op, c->t, c->nt,
 /* ------------------------------------------------------------------------------------------------ operands -------- */
 
 static ampl_status bad_dim(ampl_ctx *ctx, const ampl_arg *a, int64_t d, int rank) {
-  return ampl_error(ctx, AMPL_EINDEX, "%s %lld is out of range for %d dimensions: give %lld to %lld, or -%d to -1", a->name,
-                    (long long)ampl_shown(ctx, d), rank, (long long)ampl_shown(ctx, 0), (long long)(rank - 1 + ctx->index_base), rank);
+  return ampl_error(ctx, AMPL_EINDEX, "%s %lld is out of range for %d dimensions: give %lld to %lld, or -%d to -1",
+                    a->name, (long long)ampl_shown(ctx, d), rank, (long long)ampl_shown(ctx, 0),
+                    (long long)(rank - 1 + ctx->index_base), rank);
 }
 
 static ampl_status fix_dim(ampl_ctx *ctx, const ampl_arg *a, int64_t d, int rank, int64_t *out) {
@@ -45,7 +46,7 @@ static ampl_status fix_dim(ampl_ctx *ctx, const ampl_arg *a, int64_t d, int rank
 static ampl_status take_params(call *c, const ampl_value *p) {
   int lists = 0;
   int rank = c->nt && c->t[0] ? c->t[0]->ndim : 0;
-  for (int i = 1; c->info->ntensor == 0 && i < c->nt; i++)      /* of a list, the highest: cat takes empty vectors along */
+  for (int i = 1; c->info->ntensor == 0 && i < c->nt; i++) /* of a list, the highest: cat takes empty vectors along */
     if (c->t[i] && c->t[i]->ndim > rank) rank = c->t[i]->ndim;
   for (int i = 0; i < c->info->nparam; i++) {
     const ampl_arg *a = &c->op->args[c->info->param_arg[i]];
@@ -59,11 +60,13 @@ static ampl_status take_params(call *c, const ampl_value *p) {
       int64_t *fixed = c->dims[lists++];
       unsigned seen = 0;
       if (given.n > (rank ? rank : 1))
-        return ampl_error(c->ctx, AMPL_EINDEX, "%s has %lld entries for %d dimensions", a->name, (long long)given.n, rank);
+        return ampl_error(c->ctx, AMPL_EINDEX, "%s has %lld entries for %d dimensions", a->name, (long long)given.n,
+                          rank);
       for (int64_t k = 0; k < given.n; k++) {
         AMPL_TRY(fix_dim(c->ctx, a, given.v[k], rank, &fixed[k]));
         if (seen >> fixed[k] & 1)
-          return ampl_error(c->ctx, AMPL_EINDEX, "%s names dimension %lld twice", a->name, (long long)ampl_shown(c->ctx, fixed[k]));
+          return ampl_error(c->ctx, AMPL_EINDEX, "%s names dimension %lld twice", a->name,
+                            (long long)ampl_shown(c->ctx, fixed[k]));
         seen |= 1u << fixed[k];
       }
       c->p[i].l.v = fixed;
@@ -92,8 +95,8 @@ static ampl_status take_operands(call *c, const ampl_args *in) {
     if (x->flags & AMPL_T_NUMBER) continue;
     if (!device) device = ampl_device_of(x);
     else if (device != ampl_device_of(x))
-      return ampl_error(c->ctx, AMPL_EDEVICE, "operands on %s and %s; bring them together with x:to(device)", device->name,
-                        ampl_device_of(x)->name);
+      return ampl_error(c->ctx, AMPL_EDEVICE, "operands on %s and %s; bring them together with x:to(device)",
+                        device->name, ampl_device_of(x)->name);
   }
   return AMPL_OK;
 }
@@ -123,7 +126,9 @@ ampl_status ampl_cast_to(ampl_ctx *ctx, ampl_tensor *x, ampl_dtype t, ampl_tenso
 
 static int category(int t) { return t <= AMPL_F64 ? 2 : t == AMPL_BOOL ? 0 : 1; }
 
-static void widen(int *into, int t) { *into = *into < 0 ? t : (int)ampl_dtype_promote((ampl_dtype)*into, (ampl_dtype)t); }
+static void widen(int *into, int t) {
+  *into = *into < 0 ? t : (int)ampl_dtype_promote((ampl_dtype)*into, (ampl_dtype)t);
+}
 
 /* PyTorch's rule: tensors with dimensions decide; scalars, then plain numbers, only by being of a higher kind. */
 static int common_dtype(const call *c) {
@@ -231,7 +236,8 @@ static ampl_device *device_of_call(const call *c) {
   for (int i = 0; i < c->nt; i++)
     if (c->t[i] && !(c->t[i]->flags & AMPL_T_NUMBER)) return ampl_device_of(c->t[i]);
   for (int i = 0; i < c->info->nparam; i++)
-    if (c->op->args[c->info->param_arg[i]].kind == AMPL_ARG_DEVICE && c->p[i].s) return ampl_device_find(c->ctx, c->p[i].s);
+    if (c->op->args[c->info->param_arg[i]].kind == AMPL_ARG_DEVICE && c->p[i].s)
+      return ampl_device_find(c->ctx, c->p[i].s);
   return c->ctx->device;
 }
 
@@ -306,7 +312,8 @@ static ampl_status run_kernel(call *c, ampl_tensor **out, bool given) {
 }
 
 static ampl_status run_view(call *c, ampl_tensor **out) {
-  if (!(out[0] = ampl_tensor_view(c->ctx, c->t[0], &c->meta[0]))) return ampl_error(c->ctx, AMPL_ENOMEM, "out of memory");
+  if (!(out[0] = ampl_tensor_view(c->ctx, c->t[0], &c->meta[0])))
+    return ampl_error(c->ctx, AMPL_ENOMEM, "out of memory");
   return c->ctx->modes->grad ? ampl_graph_view(c->ctx, out[0], c->t[0]) : AMPL_OK;
 }
 
@@ -373,9 +380,12 @@ static void trace_call(call *c, ampl_tensor **out, const struct timespec *t0) {
   clock_gettime(CLOCK_MONOTONIC, &t1);
   const ampl_args in = args_of(c);
   const bool has = c->info->nout && out[0];
-  const ampl_trace_event e = {.op = c->op, .dtype_in = c->compute, .dtype_out = has ? out[0]->dtype : -1,
+  const ampl_trace_event e = {.op = c->op,
+                              .dtype_in = c->compute,
+                              .dtype_out = has ? out[0]->dtype : -1,
                               .bytes = has ? (size_t)out[0]->numel * ampl_dtype_size((ampl_dtype)out[0]->dtype) : 0,
-                              .seconds = (double)(t1.tv_sec - t0->tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0->tv_nsec), .why = c->why};
+                              .seconds = (double)(t1.tv_sec - t0->tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0->tv_nsec),
+                              .why = c->why};
   c->ctx->trace(c->ctx->trace_ud, c->ctx, &e, &in, out);
 }
 
@@ -409,12 +419,15 @@ ampl_status ampl_call(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
 static ampl_status check_target(call *c, const ampl_tensor *self) {
   if (!(c->op->flags & AMPL_OP_INPLACE)) return ampl_error(c->ctx, AMPL_EARG, "has no in-place form");
   if (ampl_tensor_overlaps_itself(self))
-    return ampl_error(c->ctx, AMPL_EVALUE, "cannot write in place: several elements of %s share one place in memory (expand); call x:clone() first",
-                      ampl_tensor_text(c->ctx, self));
+    return ampl_error(
+        c->ctx, AMPL_EVALUE,
+        "cannot write in place: several elements of %s share one place in memory (expand); call x:clone() first",
+        ampl_tensor_text(c->ctx, self));
   if (!c->ctx->modes->grad) return AMPL_OK;
   const ampl_tensor *base = self->view ? self->view->base : self;
   if ((self->flags & AMPL_T_REQUIRES_GRAD && !self->node) || (base->flags & AMPL_T_REQUIRES_GRAD && !base->node))
-    return ampl_error(c->ctx, AMPL_EGRAD, "a leaf that requires a gradient cannot be written in place; do it under ampl.no_grad");
+    return ampl_error(c->ctx, AMPL_EGRAD,
+                      "a leaf that requires a gradient cannot be written in place; do it under ampl.no_grad");
   return AMPL_OK;
 }
 
@@ -424,8 +437,8 @@ static ampl_status check_result(call *c, const ampl_tensor *self) {
     return ampl_error(c->ctx, AMPL_ESHAPE, "the result of shape %s cannot be written in place into shape %s",
                       ampl_shape_text(c->ctx, m->ndim, m->shape), ampl_shape_text(c->ctx, self->ndim, self->shape));
   if (category(m->dtype) > category(self->dtype))
-    return ampl_error(c->ctx, AMPL_EDTYPE, "a result of dtype %s cannot be written in place into %s", ampl_dtype_name((ampl_dtype)m->dtype),
-                      ampl_dtype_name((ampl_dtype)self->dtype));
+    return ampl_error(c->ctx, AMPL_EDTYPE, "a result of dtype %s cannot be written in place into %s",
+                      ampl_dtype_name((ampl_dtype)m->dtype), ampl_dtype_name((ampl_dtype)self->dtype));
   return AMPL_OK;
 }
 
@@ -461,8 +474,9 @@ static ampl_status inplace(call *c, ampl_tensor *self) {
   AMPL_TRY(check_target(c, self));
   AMPL_TRY(infer(c));
   AMPL_TRY(check_result(c, self));
-  const bool direct = c->op->flags & AMPL_OP_ELEMENTWISE && c->meta[0].dtype == self->dtype && c->compute >= 0 && !(c->op->flags & AMPL_OP_BOOL_OUT) &&
-                      c->t[0] == self && ampl_device_of(self)->kernels[c->op->id][c->compute];
+  const bool direct = c->op->flags & AMPL_OP_ELEMENTWISE && c->meta[0].dtype == self->dtype && c->compute >= 0 &&
+                      !(c->op->flags & AMPL_OP_BOOL_OUT) && c->t[0] == self &&
+                      ampl_device_of(self)->kernels[c->op->id][c->compute];
   if (!direct || c->grad) return inplace_by_copy(c, self);
   ampl_tensor *out[AMPL_OUT_MAX] = {self};
   AMPL_TRY(run_kernel(c, out, true));
@@ -487,7 +501,9 @@ ampl_status ampl_call_inplace(ampl_ctx *ctx, const ampl_args *in) {
   ctx->op = name_of(&c);
   for (int i = 1; s == AMPL_OK && region && region->on && i < c.nt; i++) {
     ampl_tensor *x = c.t[i], *y;
-    if (!x || x->flags & AMPL_T_NUMBER || as_is(&c, i) || x->dtype == self->dtype || !ampl_is_float(x) || !ampl_is_float(self)) continue;
+    if (!x || x->flags & AMPL_T_NUMBER || as_is(&c, i) || x->dtype == self->dtype || !ampl_is_float(x) ||
+        !ampl_is_float(self))
+      continue;
     if ((s = ampl_cast_to(ctx, x, (ampl_dtype)self->dtype, &y)) == AMPL_OK) s = replace(&c, i, y);
     c.t[0] = self;
     c.compute = self->dtype;

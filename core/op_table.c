@@ -18,7 +18,9 @@ static ampl_op_info infos[AMPL_OPID_COUNT];
 static const ampl_op *by_name[AMPL_OPID_COUNT];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static int compare(const void *a, const void *b) { return strcmp((*(const ampl_op *const *)a)->name, (*(const ampl_op *const *)b)->name); }
+static int compare(const void *a, const void *b) {
+  return strcmp((*(const ampl_op *const *)a)->name, (*(const ampl_op *const *)b)->name);
+}
 
 static void describe(const ampl_op *op, ampl_op_info *info) {
   info->list = -1;
@@ -87,7 +89,8 @@ ampl_status ampl_run(ampl_ctx *ctx, const char *name, const ampl_value *args, in
 }
 
 /* Sorts plain arguments into operands and parameters, and calls. */
-static ampl_status run(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs, ampl_tensor **all, bool inplace) {
+static ampl_status run(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs, ampl_tensor **all,
+                       bool inplace) {
   const ampl_op_info *info = ampl_op_info_of(op);
   const ampl_list list = info->list >= 0 && info->list < nargs ? args[info->list].ts : (ampl_list){NULL, 0};
   ampl_tensor *few[2 * AMPL_TENSORS_MAX], **t = few;
@@ -95,7 +98,8 @@ static ampl_status run(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args,
   const int nt = info->ntensor + (int)list.n;
   ctx->op = op->name;
   if (nargs > info->narg) return ampl_error(ctx, AMPL_EARG, "%d arguments given, at most %d taken", nargs, info->narg);
-  if (nt > 2 * AMPL_TENSORS_MAX && !(t = ampl_obj_get(ctx, (size_t)nt * sizeof *t))) return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
+  if (nt > 2 * AMPL_TENSORS_MAX && !(t = ampl_obj_get(ctx, (size_t)nt * sizeof *t)))
+    return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
   ampl_status s = AMPL_OK;
   for (int a = 0; a < info->narg && s == AMPL_OK; a++) {
     const ampl_arg *arg = &op->args[a];
@@ -117,7 +121,8 @@ ampl_status ampl_run_op_inplace(ampl_ctx *ctx, const ampl_op *op, const ampl_val
   return run(ctx, op, args, nargs, NULL, true);
 }
 
-ampl_status ampl_run_op(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs, ampl_tensor **out, int nout) {
+ampl_status ampl_run_op(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs, ampl_tensor **out,
+                        int nout) {
   ampl_tensor *all[AMPL_OUT_MAX];
   for (int k = 0; k < nout; k++) out[k] = NULL;
   AMPL_TRY(run(ctx, op, args, nargs, all, false));

@@ -48,18 +48,20 @@ ampl_status ampl_anomaly_check(ampl_ctx *ctx, const ampl_node *n, int nx, ampl_t
     const char *place = place_text(ctx, dx[i], at);
     ctx->index_base = base;
     if (a->scaled) {                    /* a scaler will skip this step: say so and go on */
-      ampl_warning(ctx, "overflow", "the gradient of %s for operand %d is %g at %s; forward call: %s; the scaler will skip this step", name,
-                   i + 1, v, place, n->where ? n->where : "unknown");
+      ampl_warning(ctx, "overflow",
+                   "the gradient of %s for operand %d is %g at %s; forward call: %s; the scaler will skip this step",
+                   name, i + 1, v, place, n->where ? n->where : "unknown");
       return AMPL_OK;
     }
-    return ampl_error(ctx, AMPL_EGRAD, "the gradient of %s for operand %d is %g at %s; forward call: %s", name, i + 1, v, place,
-                      n->where ? n->where : "unknown");
+    return ampl_error(ctx, AMPL_EGRAD, "the gradient of %s for operand %d is %g at %s; forward call: %s", name, i + 1,
+                      v, place, n->where ? n->where : "unknown");
   }
   return AMPL_OK;
 }
 
 ampl_status ampl_set_anomaly(ampl_ctx *ctx, bool on, bool nan, bool inf, bool scaled, ampl_where_fn where, void *ud) {
-  if (on && !ctx->anomaly && !(ctx->anomaly = ampl_obj_get(ctx, sizeof *ctx->anomaly))) return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
+  if (on && !ctx->anomaly && !(ctx->anomaly = ampl_obj_get(ctx, sizeof *ctx->anomaly)))
+    return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
   if (on) *ctx->anomaly = (ampl_anomaly){nan, inf, scaled, where, ud};
   else if (ctx->anomaly) {
     ampl_obj_put(ctx, ctx->anomaly, sizeof *ctx->anomaly);

@@ -1,5 +1,5 @@
-/* matmul.c: matrix products: matmul, product (the same with a dtype for the result), linear, and the forms that come down to
- * them: mm bmm mv dot outer addmm baddbmm.
+/* matmul.c: matrix products: matmul, product (the same with a dtype for the result), linear, and the forms that come
+ * down to them: mm bmm mv dot outer addmm baddbmm.
  *   Y = A B:         dA = dY B',  dB = A' dY, summed over the batch where an operand was shared
  *   Y = X W' + b:    dX = dY W,   dW = dY' X,  db = the sum of dY's rows
  * The gradient of a weight that was cast for the call comes in f32, as its products were summed. */
@@ -11,7 +11,8 @@ static ampl_status same_dtype(ampl_ctx *ctx, const ampl_args *in) {
   const ampl_tensor *a = in->t[0];
   for (int i = 1; i < in->nt; i++)
     if (in->t[i] && in->t[i]->dtype != a->dtype)
-      return ampl_error(ctx, AMPL_EDTYPE, "operands of %s and %s; bring them to one dtype with x:to(dtype), or use an autocast region",
+      return ampl_error(ctx, AMPL_EDTYPE,
+                        "operands of %s and %s; bring them to one dtype with x:to(dtype), or use an autocast region",
                         ampl_tensor_text(ctx, a), ampl_tensor_text(ctx, in->t[i]));
   return AMPL_OK;
 }
@@ -22,10 +23,12 @@ static ampl_status infer_matmul(ampl_ctx *ctx, const ampl_args *in, ampl_meta *o
   const ampl_tensor *a = in->t[0], *b = in->t[1];
   AMPL_TRY(same_dtype(ctx, in));
   if (a->ndim == 0 || b->ndim == 0)
-    return ampl_error(ctx, AMPL_ESHAPE, "operands of %s and %s; scalars have no rows: use mul", ampl_tensor_text(ctx, a), ampl_tensor_text(ctx, b));
+    return ampl_error(ctx, AMPL_ESHAPE, "operands of %s and %s; scalars have no rows: use mul",
+                      ampl_tensor_text(ctx, a), ampl_tensor_text(ctx, b));
   const int64_t k = a->shape[a->ndim - 1], kb = b->shape[b->ndim == 1 ? 0 : b->ndim - 2];
   if (k != kb)
-    return ampl_error(ctx, AMPL_ESHAPE, "shapes %s and %s: the last size of the first, %lld, must equal %s of the second, %lld",
+    return ampl_error(ctx, AMPL_ESHAPE,
+                      "shapes %s and %s: the last size of the first, %lld, must equal %s of the second, %lld",
                       ampl_shape_text(ctx, a->ndim, a->shape), ampl_shape_text(ctx, b->ndim, b->shape), (long long)k,
                       b->ndim == 1 ? "the size" : "the last but one", (long long)kb);
   out->ndim = 0;
@@ -43,7 +46,9 @@ static ampl_status infer_product(ampl_ctx *ctx, const ampl_args *in, ampl_meta *
   return AMPL_OK;
 }
 
-static ampl_tensor *turned(ampl_eval *e, ampl_tensor *x) { return x ? EV(e, transpose, T(x), P(V_I(x->ndim - 2), V_I(x->ndim - 1))) : NULL; }
+static ampl_tensor *turned(ampl_eval *e, ampl_tensor *x) {
+  return x ? EV(e, transpose, T(x), P(V_I(x->ndim - 2), V_I(x->ndim - 1))) : NULL;
+}
 
 /* (..., n) as (rows, n). */
 static ampl_tensor *as_rows(ampl_eval *e, ampl_tensor *x) {
@@ -81,14 +86,14 @@ static ampl_status back_matmul(ampl_grad *g) {
 }
 
 AMPL_OP(matmul,
-  .doc = "The matrix product; dimensions before the last two are a batch and broadcast; vectors stand for a row or a column.",
-  .args = {TENSOR_ONLY("x"), TENSOR_ONLY("other")},
-  .cast = AMPL_CAST_LOW, .flags = AMPL_OP_CROSS, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_matmul, .backward = back_matmul);
+        .doc = "The matrix product; dimensions before the last two are a batch and broadcast; vectors stand for a row "
+               "or a column.",
+        .args = {TENSOR_ONLY("x"), TENSOR_ONLY("other")}, .cast = AMPL_CAST_LOW, .flags = AMPL_OP_CROSS,
+        .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_matmul, .backward = back_matmul);
 
-AMPL_OP(product,
-  .doc = "matmul with a dtype for the result.",
-  .args = {TENSOR_ONLY("x"), TENSOR_ONLY("other"), DTYPE("dtype")},
-  .flags = AMPL_OP_INTERNAL | AMPL_OP_CROSS, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_product, .backward = back_matmul);
+AMPL_OP(product, .doc = "matmul with a dtype for the result.",
+        .args = {TENSOR_ONLY("x"), TENSOR_ONLY("other"), DTYPE("dtype")}, .flags = AMPL_OP_INTERNAL | AMPL_OP_CROSS,
+        .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_product, .backward = back_matmul);
 
 /* ------------------------------------------------------------------------------------------------ linear ---------- */
 
@@ -98,8 +103,9 @@ static ampl_status infer_linear(ampl_ctx *ctx, const ampl_args *in, ampl_meta *o
   if (w->ndim != 2 && w->ndim != 1)
     return ampl_error(ctx, AMPL_ESHAPE, "weight is %s; (outputs, inputs) is needed", ampl_tensor_text(ctx, w));
   if (x->ndim == 0 || x->shape[x->ndim - 1] != w->shape[w->ndim - 1])
-    return ampl_error(ctx, AMPL_ESHAPE, "x of %s for a weight of %s: the last size of x must be %lld", ampl_shape_text(ctx, x->ndim, x->shape),
-                      ampl_shape_text(ctx, w->ndim, w->shape), (long long)w->shape[w->ndim - 1]);
+    return ampl_error(ctx, AMPL_ESHAPE, "x of %s for a weight of %s: the last size of x must be %lld",
+                      ampl_shape_text(ctx, x->ndim, x->shape), ampl_shape_text(ctx, w->ndim, w->shape),
+                      (long long)w->shape[w->ndim - 1]);
   AMPL_TRY(ampl_meta_shape(ctx, out, x->ndim - 1, x->shape));
   if (w->ndim == 2) out->shape[out->ndim++] = w->shape[0];
   const int64_t n = w->ndim == 2 ? w->shape[0] : 1;
@@ -131,9 +137,10 @@ static ampl_status back_linear(ampl_grad *g) {
 }
 
 AMPL_OP(linear,
-  .doc = "x times the transposed weight, plus bias: x (..., inputs), weight (outputs, inputs), bias (outputs).",
-  .args = {TENSOR_ONLY("x"), TENSOR_ONLY("weight"), TENSOR_OPT("bias")},
-  .cast = AMPL_CAST_LOW, .flags = AMPL_OP_CROSS, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_linear, .backward = back_linear);
+        .doc = "x times the transposed weight, plus bias: x (..., inputs), weight (outputs, inputs), bias (outputs).",
+        .args = {TENSOR_ONLY("x"), TENSOR_ONLY("weight"), TENSOR_OPT("bias")}, .cast = AMPL_CAST_LOW,
+        .flags = AMPL_OP_CROSS, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_linear,
+        .backward = back_linear);
 
 /* ------------------------------------------------------------------------------------------------ forms ----------- */
 
@@ -156,7 +163,8 @@ static ampl_status mm(ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
 static ampl_status bmm(ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
   AMPL_TRY(ranks(e->ctx, in, 0, 3, 3, "two batches of matrices"));
   if (in->t[0]->shape[0] != in->t[1]->shape[0])
-    return ampl_error(e->ctx, AMPL_ESHAPE, "batches of %lld and %lld matrices", (long long)in->t[0]->shape[0], (long long)in->t[1]->shape[0]);
+    return ampl_error(e->ctx, AMPL_ESHAPE, "batches of %lld and %lld matrices", (long long)in->t[0]->shape[0],
+                      (long long)in->t[1]->shape[0]);
   return times(e, in, out);
 }
 
@@ -179,7 +187,8 @@ static ampl_status outer(ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
 AMPL_OP(mm, .doc = "The product of two matrices.", .args = {TWO}, .cast = AMPL_CAST_LOW, .compose = mm);
 AMPL_OP(bmm, .doc = "The products of two batches of matrices.", .args = {TWO}, .cast = AMPL_CAST_LOW, .compose = bmm);
 AMPL_OP(mv, .doc = "A matrix times a vector.", .args = {TWO}, .cast = AMPL_CAST_LOW, .compose = mv);
-AMPL_OP(dot, .doc = "The sum of the products of two vectors.", .args = {TWO}, .cast = AMPL_CAST_WIDEST, .flags = AMPL_OP_PROMOTE, .compose = dot);
+AMPL_OP(dot, .doc = "The sum of the products of two vectors.", .args = {TWO}, .cast = AMPL_CAST_WIDEST,
+        .flags = AMPL_OP_PROMOTE, .compose = dot);
 AMPL_OP(outer, .doc = "All products of the elements of two vectors.", .args = {TWO}, .compose = outer);
 
 /* beta * x + alpha * (a b); beta = 0 leaves x out, NaNs and all. */
@@ -191,8 +200,8 @@ static ampl_status add_product(ampl_eval *e, const ampl_args *in, ampl_tensor **
   memcpy(m.shape, y->shape, sizeof m.shape);
   AMPL_TRY(ampl_meta_broadcast(e->ctx, &m, x->ndim, x->shape));
   if (m.ndim != y->ndim || memcmp(m.shape, y->shape, (size_t)m.ndim * sizeof *m.shape) != 0)
-    return ampl_error(e->ctx, AMPL_ESHAPE, "x of %s does not broadcast to the product's %s", ampl_shape_text(e->ctx, x->ndim, x->shape),
-                      ampl_shape_text(e->ctx, y->ndim, y->shape));
+    return ampl_error(e->ctx, AMPL_ESHAPE, "x of %s does not broadcast to the product's %s",
+                      ampl_shape_text(e->ctx, x->ndim, x->shape), ampl_shape_text(e->ctx, y->ndim, y->shape));
   if (alpha != 1) y = EV(e, mul, T(y, ampl_eval_num(e, alpha)));
   if (beta == 0) {                      /* x counts for nothing, but its gradient is 0 and not absent */
     const ampl_value shape_and_dtype[] = {V_L(0, m.shape), V_I(AMPL_BOOL)};
@@ -213,6 +222,7 @@ static ampl_status baddbmm(ampl_eval *e, const ampl_args *in, ampl_tensor **out)
 }
 
 #define SUM_ARGS(a, b) TENSOR_ONLY("x"), TENSOR_ONLY(a), TENSOR_ONLY(b), FLOAT("beta", 1), FLOAT("alpha", 1)
-AMPL_OP(addmm, .doc = "beta * x + alpha * the product of two matrices.", .args = {SUM_ARGS("mat1", "mat2")}, .cast = AMPL_CAST_LOW, .compose = addmm);
-AMPL_OP(baddbmm, .doc = "beta * x + alpha * the products of two batches of matrices.", .args = {SUM_ARGS("batch1", "batch2")},
-        .cast = AMPL_CAST_LOW, .compose = baddbmm);
+AMPL_OP(addmm, .doc = "beta * x + alpha * the product of two matrices.", .args = {SUM_ARGS("mat1", "mat2")},
+        .cast = AMPL_CAST_LOW, .compose = addmm);
+AMPL_OP(baddbmm, .doc = "beta * x + alpha * the products of two batches of matrices.",
+        .args = {SUM_ARGS("batch1", "batch2")}, .cast = AMPL_CAST_LOW, .compose = baddbmm);

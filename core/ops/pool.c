@@ -1,17 +1,18 @@
 /* pool.c: pooling: the largest or mean value of each window of an image.
  *
  * All forms come down to two internal ops on (n, c, h, w): pool_max and pool_mean, whose windows lie on a grid (kernel,
- * stride, padding, dilation) or share out the image (adaptive).  Backward of pool_max sends dy to where the largest value
- * stood (pool_max_scatter), and backward of that picks what stood there (pool_max_gather).  pool_mean is linear: its
- * backward is pool_mean_scatter, whose backward is pool_mean. */
+ * stride, padding, dilation) or share out the image (adaptive).  Backward of pool_max sends dy to where the largest
+ * value stood (pool_max_scatter), and backward of that picks what stood there (pool_max_gather).  pool_mean is linear:
+ * its backward is pool_mean_scatter, whose backward is pool_mean. */
 #include "op.h"
 #include "pool.h"
 
 #include <string.h>
 
 #define MAX_PARAMS (AMPL_POOL_ADAPTIVE + 1)
-#define POOL SIZES_REQ("output_size"), SIZES_REQ("kernel_size"), SIZES_REQ("stride"), SIZES_REQ("padding"), SIZES_REQ("dilation"),           \
-             BOOL("adaptive", false)
+#define POOL                                                                                                           \
+  SIZES_REQ("output_size"), SIZES_REQ("kernel_size"), SIZES_REQ("stride"), SIZES_REQ("padding"),                       \
+      SIZES_REQ("dilation"), BOOL("adaptive", false)
 
 /* ------------------------------------------------------------------------------------------------ windows --------- */
 
@@ -26,18 +27,25 @@ static ampl_status check_image(ampl_ctx *ctx, const ampl_tensor *x, int sides) {
 
 static ampl_status bad_window(ampl_ctx *ctx, const windows *w, int d) {
   if (w->kernel[d] < 1 || w->stride[d] < 1 || w->dilation[d] < 1 || w->padding[d] < 0)
-    return ampl_error(ctx, AMPL_EVALUE, "kernel_size %lld, stride %lld, dilation %lld, padding %lld: sizes are 1 or more, padding 0 or more",
-                      (long long)w->kernel[d], (long long)w->stride[d], (long long)w->dilation[d], (long long)w->padding[d]);
-  return ampl_error(ctx, AMPL_EVALUE, "padding %lld is more than half of kernel_size %lld", (long long)w->padding[d], (long long)w->kernel[d]);
+    return ampl_error(
+        ctx, AMPL_EVALUE,
+        "kernel_size %lld, stride %lld, dilation %lld, padding %lld: sizes are 1 or more, padding 0 or more",
+        (long long)w->kernel[d], (long long)w->stride[d], (long long)w->dilation[d], (long long)w->padding[d]);
+  return ampl_error(ctx, AMPL_EVALUE, "padding %lld is more than half of kernel_size %lld", (long long)w->padding[d],
+                    (long long)w->kernel[d]);
 }
 
 /* Number of windows on a side of n; ceil_mode lets the last one hang over, if it starts inside. */
 static ampl_status count_windows(ampl_ctx *ctx, windows *w, int d, int64_t n, bool ceil_mode) {
   const int64_t reach = w->dilation[d] * (w->kernel[d] - 1) + 1, room = n + 2 * w->padding[d] - reach;
-  if (w->kernel[d] < 1 || w->stride[d] < 1 || w->dilation[d] < 1 || w->padding[d] < 0 || 2 * w->padding[d] > w->kernel[d]) return bad_window(ctx, w, d);
+  if (w->kernel[d] < 1 || w->stride[d] < 1 || w->dilation[d] < 1 || w->padding[d] < 0 ||
+      2 * w->padding[d] > w->kernel[d])
+    return bad_window(ctx, w, d);
   if (room < 0 && !(ceil_mode && room > -w->stride[d]))
-    return ampl_error(ctx, AMPL_ESHAPE, "a window of %lld (kernel_size %lld, dilation %lld) does not fit a side of %lld with padding %lld",
-                      (long long)reach, (long long)w->kernel[d], (long long)w->dilation[d], (long long)n, (long long)w->padding[d]);
+    return ampl_error(
+        ctx, AMPL_ESHAPE,
+        "a window of %lld (kernel_size %lld, dilation %lld) does not fit a side of %lld with padding %lld",
+        (long long)reach, (long long)w->kernel[d], (long long)w->dilation[d], (long long)n, (long long)w->padding[d]);
   int64_t count = (room + (ceil_mode ? w->stride[d] - 1 : 0)) / w->stride[d] + 1;
   if (ceil_mode && (count - 1) * w->stride[d] >= n + w->padding[d]) count--;
   w->output[d] = count;
@@ -45,8 +53,9 @@ static ampl_status count_windows(ampl_ctx *ctx, windows *w, int d, int64_t n, bo
 }
 
 /* Reads kernel_size, stride (absent: the kernel's), padding, dilation (or NULL) of an image with `sides` sides. */
-static ampl_status grid(ampl_ctx *ctx, const ampl_tensor *x, int sides, const ampl_value *kernel, const ampl_value *stride,
-                        const ampl_value *padding, const ampl_value *dilation, bool ceil_mode, windows *w) {
+static ampl_status grid(ampl_ctx *ctx, const ampl_tensor *x, int sides, const ampl_value *kernel,
+                        const ampl_value *stride, const ampl_value *padding, const ampl_value *dilation, bool ceil_mode,
+                        windows *w) {
   AMPL_TRY(check_image(ctx, x, sides));
   AMPL_TRY(ampl_check_nth(ctx, "kernel_size", kernel->l, sides));
   AMPL_TRY(ampl_check_nth(ctx, "stride", stride->l, sides));
@@ -71,7 +80,8 @@ static ampl_status shares(ampl_ctx *ctx, const ampl_tensor *x, int sides, ampl_i
   for (int s = 0; s < sides; s++) {
     const int64_t n = ampl_nth(size, s, 1);
     if (n < 0) return ampl_error(ctx, AMPL_EVALUE, "output_size %lld is negative", (long long)n);
-    if (n > 0 && x->shape[x->ndim - sides + s] == 0) return ampl_error(ctx, AMPL_ESHAPE, "x is %s: an empty side has no windows", ampl_tensor_text(ctx, x));
+    if (n > 0 && x->shape[x->ndim - sides + s] == 0)
+      return ampl_error(ctx, AMPL_ESHAPE, "x is %s: an empty side has no windows", ampl_tensor_text(ctx, x));
     w->output[2 - sides + s] = n;
   }
   return AMPL_OK;
@@ -131,12 +141,15 @@ static ampl_status back_gather(ampl_grad *g) {
   return AMPL_OK;
 }
 
-AMPL_OP(pool_max, .doc = "The largest value of each window, and its place in the plane.", .args = {TENSOR_ONLY("x"), POOL}, .nout = 2,
-        .flags = AMPL_OP_INTERNAL, .save = AMPL_SAVE_X(0), .infer = infer_pool, .backward = back_max);
-AMPL_OP(pool_max_scatter, .doc = "dy added where the largest value of x stood.", .args = {TENSOR_ONLY("dy"), TENSOR_ONLY("x"), POOL},
-        .flags = AMPL_OP_INTERNAL, .save = AMPL_SAVE_X(1), .infer = infer_scatter, .backward = back_scatter);
-AMPL_OP(pool_max_gather, .doc = "v where the largest value of x stands.", .args = {TENSOR_ONLY("v"), TENSOR_ONLY("x"), POOL},
-        .flags = AMPL_OP_INTERNAL, .save = AMPL_SAVE_X(1), .infer = infer_gather, .backward = back_gather);
+AMPL_OP(pool_max, .doc = "The largest value of each window, and its place in the plane.",
+        .args = {TENSOR_ONLY("x"), POOL}, .nout = 2, .flags = AMPL_OP_INTERNAL, .save = AMPL_SAVE_X(0),
+        .infer = infer_pool, .backward = back_max);
+AMPL_OP(pool_max_scatter, .doc = "dy added where the largest value of x stood.",
+        .args = {TENSOR_ONLY("dy"), TENSOR_ONLY("x"), POOL}, .flags = AMPL_OP_INTERNAL, .save = AMPL_SAVE_X(1),
+        .infer = infer_scatter, .backward = back_scatter);
+AMPL_OP(pool_max_gather, .doc = "v where the largest value of x stands.",
+        .args = {TENSOR_ONLY("v"), TENSOR_ONLY("x"), POOL}, .flags = AMPL_OP_INTERNAL, .save = AMPL_SAVE_X(1),
+        .infer = infer_gather, .backward = back_gather);
 
 #define MEAN POOL, BOOL("count_include_pad", true), INT("divisor", 0)
 
@@ -160,16 +173,19 @@ static ampl_status infer_mean_scatter(ampl_ctx *ctx, const ampl_args *in, ampl_m
   return ampl_meta_shape(ctx, out, 4, out->shape);
 }
 
-AMPL_OP(pool_mean, .doc = "The mean of each window.", .args = {TENSOR_ONLY("x"), MEAN}, .flags = AMPL_OP_INTERNAL, .infer = infer_pool,
-        .backward = back_mean);
-AMPL_OP(pool_mean_scatter, .doc = "dy shared out evenly over each window.", .args = {TENSOR_ONLY("dy"), MEAN, SIZES_REQ("image_size")},
-        .flags = AMPL_OP_INTERNAL, .infer = infer_mean_scatter, .backward = back_mean_scatter);
+AMPL_OP(pool_mean, .doc = "The mean of each window.", .args = {TENSOR_ONLY("x"), MEAN}, .flags = AMPL_OP_INTERNAL,
+        .infer = infer_pool, .backward = back_mean);
+AMPL_OP(pool_mean_scatter, .doc = "dy shared out evenly over each window.",
+        .args = {TENSOR_ONLY("dy"), MEAN, SIZES_REQ("image_size")}, .flags = AMPL_OP_INTERNAL,
+        .infer = infer_mean_scatter, .backward = back_mean_scatter);
 
 /* ------------------------------------------------------------------------------------------------ maximum --------- */
 
-static ampl_status run_max(ampl_eval *e, ampl_tensor *x, int sides, const windows *w, bool adaptive, bool indices, ampl_tensor **out) {
+static ampl_status run_max(ampl_eval *e, ampl_tensor *x, int sides, const windows *w, bool adaptive, bool indices,
+                           ampl_tensor **out) {
   ampl_tensor *both[2];
-  const ampl_value p[] = {V_L(2, w->output), V_L(2, w->kernel), V_L(2, w->stride), V_L(2, w->padding), V_L(2, w->dilation), V_I(adaptive)};
+  const ampl_value p[] = {V_L(2, w->output),  V_L(2, w->kernel),   V_L(2, w->stride),
+                          V_L(2, w->padding), V_L(2, w->dilation), V_I(adaptive)};
   ampl_tensor *images = as_images(e, x, sides);
   if (!images) return e->status;
   ampl_eval_outs(e, OP(pool_max), T(images), p, MAX_PARAMS, both);
@@ -188,12 +204,13 @@ static ampl_status max_pool(ampl_eval *e, const ampl_args *in, ampl_tensor **out
 static ampl_status max_pool1d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) { return max_pool(e, in, out, 1); }
 static ampl_status max_pool2d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) { return max_pool(e, in, out, 2); }
 
-#define MAX_ARGS TENSOR_ONLY("x"), SIZES_REQ("kernel_size"), SIZES("stride", "kernel_size where not given"), SIZES("padding"),              \
-                 SIZES("dilation"), BOOL("ceil_mode", false), BOOL("return_indices", false)
-AMPL_OP(max_pool1d, .doc = "The largest value of each window; with return_indices also its position.", .args = {MAX_ARGS}, .nout = 2,
-        .compose = max_pool1d);
-AMPL_OP(max_pool2d, .doc = "The largest value of each window; with return_indices also its flat position in the plane.", .args = {MAX_ARGS},
-        .nout = 2, .compose = max_pool2d);
+#define MAX_ARGS                                                                                                       \
+  TENSOR_ONLY("x"), SIZES_REQ("kernel_size"), SIZES("stride", "kernel_size where not given"), SIZES("padding"),        \
+      SIZES("dilation"), BOOL("ceil_mode", false), BOOL("return_indices", false)
+AMPL_OP(max_pool1d, .doc = "The largest value of each window; with return_indices also its position.",
+        .args = {MAX_ARGS}, .nout = 2, .compose = max_pool1d);
+AMPL_OP(max_pool2d, .doc = "The largest value of each window; with return_indices also its flat position in the plane.",
+        .args = {MAX_ARGS}, .nout = 2, .compose = max_pool2d);
 
 static ampl_status adaptive_max_pool2d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
   windows w;
@@ -202,14 +219,15 @@ static ampl_status adaptive_max_pool2d(ampl_eval *e, const ampl_args *in, ampl_t
 }
 
 AMPL_OP(adaptive_max_pool2d, .doc = "The largest value of each of output_size windows that share out the image.",
-        .args = {TENSOR_ONLY("x"), SIZES_REQ("output_size"), BOOL("return_indices", false)}, .nout = 2, .compose = adaptive_max_pool2d);
+        .args = {TENSOR_ONLY("x"), SIZES_REQ("output_size"), BOOL("return_indices", false)}, .nout = 2,
+        .compose = adaptive_max_pool2d);
 
 /* ------------------------------------------------------------------------------------------------ mean ------------ */
 
-static ampl_status run_mean(ampl_eval *e, ampl_tensor *x, int sides, const windows *w, bool adaptive, bool include_pad, int64_t divisor,
-                            ampl_tensor **out) {
-  const ampl_value p[] = {V_L(2, w->output), V_L(2, w->kernel), V_L(2, w->stride), V_L(2, w->padding), V_L(2, w->dilation), V_I(adaptive),
-                          V_I(include_pad), V_I(divisor)};
+static ampl_status run_mean(ampl_eval *e, ampl_tensor *x, int sides, const windows *w, bool adaptive, bool include_pad,
+                            int64_t divisor, ampl_tensor **out) {
+  const ampl_value p[] = {V_L(2, w->output),   V_L(2, w->kernel), V_L(2, w->stride), V_L(2, w->padding),
+                          V_L(2, w->dilation), V_I(adaptive),     V_I(include_pad),  V_I(divisor)};
   ampl_tensor *y = ampl_eval_op(e, OP(pool_mean), T(as_images(e, x, sides)), p, AMPL_POOL_PARAMS);
   return ampl_eval_return(e, as_given(e, y, sides, x->ndim), out);
 }
@@ -227,10 +245,12 @@ static ampl_status avg_pool2d(ampl_eval *e, const ampl_args *in, ampl_tensor **o
   return run_mean(e, in->t[0], 2, &w, false, in->p[4].i, in->p[5].i == AMPL_ABSENT ? 0 : in->p[5].i, out);
 }
 
-#define AVG_ARGS TENSOR_ONLY("x"), SIZES_REQ("kernel_size"), SIZES("stride", "kernel_size where not given"), SIZES("padding"),              \
-                 BOOL("ceil_mode", false), BOOL("count_include_pad", true)
+#define AVG_ARGS                                                                                                       \
+  TENSOR_ONLY("x"), SIZES_REQ("kernel_size"), SIZES("stride", "kernel_size where not given"), SIZES("padding"),        \
+      BOOL("ceil_mode", false), BOOL("count_include_pad", true)
 AMPL_OP(avg_pool1d, .doc = "The mean of each window.", .args = {AVG_ARGS}, .compose = avg_pool1d);
-AMPL_OP(avg_pool2d, .doc = "The mean of each window.", .args = {AVG_ARGS, INT_OPT("divisor_override")}, .compose = avg_pool2d);
+AMPL_OP(avg_pool2d, .doc = "The mean of each window.", .args = {AVG_ARGS, INT_OPT("divisor_override")},
+        .compose = avg_pool2d);
 
 static ampl_status adaptive_mean(ampl_eval *e, const ampl_args *in, ampl_tensor **out, int sides) {
   windows w;
@@ -238,8 +258,12 @@ static ampl_status adaptive_mean(ampl_eval *e, const ampl_args *in, ampl_tensor 
   return run_mean(e, in->t[0], sides, &w, true, true, 0, out);
 }
 
-static ampl_status adaptive_avg_pool1d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) { return adaptive_mean(e, in, out, 1); }
-static ampl_status adaptive_avg_pool2d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) { return adaptive_mean(e, in, out, 2); }
+static ampl_status adaptive_avg_pool1d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
+  return adaptive_mean(e, in, out, 1);
+}
+static ampl_status adaptive_avg_pool2d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
+  return adaptive_mean(e, in, out, 2);
+}
 
 AMPL_OP(adaptive_avg_pool1d, .doc = "The mean of each of output_size windows that share out the line.",
         .args = {TENSOR_ONLY("x"), SIZES_REQ("output_size")}, .compose = adaptive_avg_pool1d);

@@ -1,5 +1,5 @@
-/* as_strided, view_put: a window of a tensor's memory, read and written, with gradients.  Internal: they carry the graph
- * of views whose base was written in place (graph.c), where no data has to move.
+/* as_strided, view_put: a window of a tensor's memory, read and written, with gradients.  Internal: they carry the
+ * graph of views whose base was written in place (graph.c), where no data has to move.
  *   as_strided(x): the window.             dx = view_put(0, dy)
  *   view_put(x, v): x with the window = v. dx = view_put(dy, 0), dv = as_strided(dy)
  * Strides and offset count in x's memory as it lay then: `base_stride`. */

@@ -1,5 +1,5 @@
-/* convolution.c: the internal convolution ops as calls of conv.h.  Images are brought to channels-last memory where they do
- * not lie so. */
+/* convolution.c: the internal convolution ops as calls of conv.h.  Images are brought to channels-last memory where
+ * they do not lie so. */
 #include "conv.h"
 #include "ctx.h"
 #include "ops/conv.h"
@@ -33,9 +33,19 @@ static ampl_cpu_filter filter_of(const ampl_tensor *w) {
 }
 
 /* x: the images with c channels, y: those with k. */
-static ampl_cpu_conv describe(ampl_ctx *ctx, const ampl_tensor *x, const ampl_tensor *y, const ampl_tensor *w, const ampl_value *p) {
-  ampl_cpu_conv a = {.ctx = ctx, .threads = ampl_threads(ctx), .n = x->shape[0], .c = x->shape[1], .h = x->shape[2], .w = x->shape[3],
-                     .k = y->shape[1], .oh = y->shape[2], .ow = y->shape[3], .r = w->shape[2], .s = w->shape[3],
+static ampl_cpu_conv describe(ampl_ctx *ctx, const ampl_tensor *x, const ampl_tensor *y, const ampl_tensor *w,
+                              const ampl_value *p) {
+  ampl_cpu_conv a = {.ctx = ctx,
+                     .threads = ampl_threads(ctx),
+                     .n = x->shape[0],
+                     .c = x->shape[1],
+                     .h = x->shape[2],
+                     .w = x->shape[3],
+                     .k = y->shape[1],
+                     .oh = y->shape[2],
+                     .ow = y->shape[3],
+                     .r = w->shape[2],
+                     .s = w->shape[3],
                      .groups = p[AMPL_CONV_GROUPS].i};
   memcpy(a.stride, p[AMPL_CONV_STRIDE].l.v, sizeof a.stride);
   memcpy(a.pad, p[AMPL_CONV_PADDING].l.v, sizeof a.pad);
@@ -65,7 +75,8 @@ static ampl_status open_bias(ampl_ctx *ctx, ampl_tensor *bias, ampl_tensor **den
   return AMPL_OK;
 }
 
-typedef ampl_status (*filter_fn)(const ampl_cpu_conv *, const ampl_cpu_image *, const ampl_cpu_filter *, const ampl_cpu_image *);
+typedef ampl_status (*filter_fn)(const ampl_cpu_conv *, const ampl_cpu_image *, const ampl_cpu_filter *,
+                                 const ampl_cpu_image *);
 
 static ampl_status filter(ampl_ctx *ctx, const ampl_args *in, ampl_tensor *out, ampl_cpu_conv *a, filter_fn fn) {
   operand x, y;
@@ -107,4 +118,5 @@ static ampl_status conv_weight(ampl_ctx *ctx, const ampl_args *in, ampl_tensor *
 }
 
 #define FLOATS(name) {#name, AMPL_F32, name}, {#name, AMPL_F16, name}, {#name, AMPL_BF16, name}, {#name, AMPL_F64, name}
-const ampl_kernel ampl_cpu_convolution_kernels[] = {FLOATS(conv_forward), FLOATS(conv_data), FLOATS(conv_weight), {NULL, 0, NULL}};
+const ampl_kernel ampl_cpu_convolution_kernels[] = {
+    FLOATS(conv_forward), FLOATS(conv_data), FLOATS(conv_weight), {NULL, 0, NULL}};

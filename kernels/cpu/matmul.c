@@ -66,8 +66,14 @@ static ampl_status run_batches(const batches *t, ampl_cpu_gemm_args *g, size_t s
 
 static ampl_status matmul(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   const ampl_tensor *a = in->t[0], *b = in->t[1], *y = out[0];
-  ampl_cpu_gemm_args g = {.ctx = ctx, .threads = ampl_threads(ctx), .a = a->data, .b = b->data, .c = y->data, .a_dtype = a->dtype,
-                          .b_dtype = b->dtype, .c_dtype = y->dtype};
+  ampl_cpu_gemm_args g = {.ctx = ctx,
+                          .threads = ampl_threads(ctx),
+                          .a = a->data,
+                          .b = b->data,
+                          .c = y->data,
+                          .a_dtype = a->dtype,
+                          .b_dtype = b->dtype,
+                          .c_dtype = y->dtype};
   const int na = a->ndim, nb = b->ndim;
   batches t;
   if (y->numel == 0) return AMPL_OK;
@@ -88,8 +94,14 @@ static ampl_status matmul(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out)
 static ampl_status linear(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   const ampl_tensor *x = in->t[0], *w = in->t[1], *bias = in->t[2], *y = out[0];
   const int nx = x->ndim;
-  ampl_cpu_gemm_args g = {.ctx = ctx, .threads = ampl_threads(ctx), .a = x->data, .b = w->data, .c = y->data, .a_dtype = x->dtype,
-                          .b_dtype = w->dtype, .c_dtype = y->dtype};
+  ampl_cpu_gemm_args g = {.ctx = ctx,
+                          .threads = ampl_threads(ctx),
+                          .a = x->data,
+                          .b = w->data,
+                          .c = y->data,
+                          .a_dtype = x->dtype,
+                          .b_dtype = w->dtype,
+                          .c_dtype = y->dtype};
   batches t = {0};
   if (y->numel == 0) return AMPL_OK;
   g.k = x->shape[nx - 1];
@@ -98,12 +110,14 @@ static ampl_status linear(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out)
   g.b_row = w->strides[w->ndim - 1];
   g.b_col = w->ndim == 2 ? w->strides[0] : 1;
   g.c_row = g.n;
-  if (bias && (bias->ndim == 0 || bias->strides[0] == 1 || bias->shape[0] == 1)) g.bias = bias->data, g.bias_dtype = bias->dtype;
+  if (bias && (bias->ndim == 0 || bias->strides[0] == 1 || bias->shape[0] == 1))
+    g.bias = bias->data, g.bias_dtype = bias->dtype;
   g.m = nx > 1 ? x->shape[nx - 2] : 1;
   g.a_row = nx > 1 ? x->strides[nx - 2] : 0;
   int64_t c = g.m * g.n;
   for (int d = nx - 3; d >= 0; d--) {   /* innermost last */
-    for (int k = t.n; k > 0; k--) t.size[k] = t.size[k - 1], t.a[k] = t.a[k - 1], t.b[k] = t.b[k - 1], t.c[k] = t.c[k - 1];
+    for (int k = t.n; k > 0; k--)
+      t.size[k] = t.size[k - 1], t.a[k] = t.a[k - 1], t.b[k] = t.b[k - 1], t.c[k] = t.c[k - 1];
     t.size[0] = x->shape[d], t.a[0] = x->strides[d], t.b[0] = 0, t.c[0] = c;
     t.n++;
     c *= x->shape[d];
@@ -118,6 +132,10 @@ static ampl_status linear(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out)
   return ampl_call_inplace(ctx, &(ampl_args){OP(add), (ampl_tensor *[]){out[0], (ampl_tensor *)bias}, 2, NULL});
 }
 
-#define ALL(name, fn) {name, AMPL_F32, fn}, {name, AMPL_F16, fn}, {name, AMPL_BF16, fn}, {name, AMPL_F64, fn}, {name, AMPL_I64, fn},          \
-                      {name, AMPL_I32, fn}, {name, AMPL_U8, fn}
-const ampl_kernel ampl_cpu_matmul_kernels[] = {ALL("matmul", matmul), ALL("product", matmul), ALL("linear", linear), {NULL, 0, NULL}};
+#define ALL(name, fn)                                                                                                  \
+  {name, AMPL_F32, fn}, {name, AMPL_F16, fn}, {name, AMPL_BF16, fn}, {name, AMPL_F64, fn}, {name, AMPL_I64, fn},       \
+      {name, AMPL_I32, fn}, {                                                                                          \
+    name, AMPL_U8, fn                                                                                                  \
+  }
+const ampl_kernel ampl_cpu_matmul_kernels[] = {
+    ALL("matmul", matmul), ALL("product", matmul), ALL("linear", linear), {NULL, 0, NULL}};

@@ -1,5 +1,5 @@
-/* pool.c: pooling.  Images whose channels lie side by side are taken whole, all channels at once; others plane by plane.
- * 16-bit images are widened as a whole: a window reads each value several times. */
+/* pool.c: pooling.  Images whose channels lie side by side are taken whole, all channels at once; others plane by
+ * plane. 16-bit images are widened as a whole: a window reads each value several times. */
 #include "ctx.h"
 #include "isa/pool.h"
 #include "ops/pool.h"
@@ -85,7 +85,8 @@ static void run_image(void *ud, int64_t job, int thread) {
 
 static bool lanes_fit(const images *m) { return !m->t || m->stride[1] == 1; }
 
-/* x, y, to: any may be NULL; `image` is the tensor with the image's shape and strides, `grid` that with the windows'. */
+/* x, y, to: any may be NULL; `image` is the tensor with the image's shape and strides, `grid` that with the windows'.
+ * */
 static ampl_status run_pass(ampl_ctx *ctx, pass *s, const images *image, const images *grid, const ampl_value *p) {
   const int64_t h = image->t->shape[2], w = image->t->shape[3], oh = grid->t->shape[2], ow = grid->t->shape[3];
   const size_t table = (size_t)(oh + ow) * sizeof(ampl_cpu_window);
@@ -116,7 +117,9 @@ static ampl_status run_pass(ampl_ctx *ctx, pass *s, const images *image, const i
   return done ? AMPL_OK : AMPL_ENOMEM;
 }
 
-static const ampl_cpu_pool *loops(const ampl_tensor *t) { return t->dtype == AMPL_F64 ? &ampl_cpu_pool_f64 : AMPL_CPU_BEST(ampl_cpu_pool); }
+static const ampl_cpu_pool *loops(const ampl_tensor *t) {
+  return t->dtype == AMPL_F64 ? &ampl_cpu_pool_f64 : AMPL_CPU_BEST(ampl_cpu_pool);
+}
 
 static int64_t size_of(const ampl_tensor *t) { return t->dtype == AMPL_F64 ? 8 : 4; }
 
@@ -202,5 +205,5 @@ static ampl_status pool_mean_scatter(ampl_ctx *ctx, const ampl_args *in, ampl_te
 }
 
 #define FLOATS(name) {#name, AMPL_F32, name}, {#name, AMPL_F16, name}, {#name, AMPL_BF16, name}, {#name, AMPL_F64, name}
-const ampl_kernel ampl_cpu_pool_kernels[] = {FLOATS(pool_max), FLOATS(pool_max_scatter), FLOATS(pool_max_gather), FLOATS(pool_mean),
-                                             FLOATS(pool_mean_scatter), {NULL, 0, NULL}};
+const ampl_kernel ampl_cpu_pool_kernels[] = {FLOATS(pool_max),  FLOATS(pool_max_scatter),  FLOATS(pool_max_gather),
+                                             FLOATS(pool_mean), FLOATS(pool_mean_scatter), {NULL, 0, NULL}};

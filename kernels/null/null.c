@@ -1,5 +1,6 @@
-/* null.c: the backend that computes nothing, as a plug-in.  Its tensors have shapes and dtypes but no memory, so that the
- * casts and the memory of a run that is too large for this machine can be looked at.  What is read from it is zero. */
+/* null.c: the backend that computes nothing, as a plug-in.  Its tensors have shapes and dtypes but no memory, so that
+ * the casts and the memory of a run that is too large for this machine can be looked at.  What is read from it is
+ * zero. */
 #include "ampl_backend.h"
 
 #include <string.h>
@@ -50,9 +51,21 @@ static ampl_status nothing(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out
 static const ampl_kernel every[] = {{"*", AMPL_DTYPE_NONE, nothing}, {NULL, 0, NULL}};
 static const ampl_kernel *const kernels[] = {every, NULL};
 
-static const ampl_backend backend = {
-    .abi = AMPL_BACKEND_ABI, .struct_size = sizeof backend, .name = "null", .low_dtype = AMPL_BF16, .device_count = device_count,
-    .allocate = allocate, .deallocate = deallocate, .copy_from_host = copy, .copy_to_host = copy_to_host, .copy = copy,
-    .zero = zero, .synchronize = synchronize, .memory_info = memory_info, .kernels = kernels};
+static const ampl_backend backend = {.abi = AMPL_BACKEND_ABI,
+                                     .struct_size = sizeof backend,
+                                     .name = "null",
+                                     .low_dtype = AMPL_BF16,
+                                     .device_count = device_count,
+                                     .allocate = allocate,
+                                     .deallocate = deallocate,
+                                     .copy_from_host = copy,
+                                     .copy_to_host = copy_to_host,
+                                     .copy = copy,
+                                     .zero = zero,
+                                     .synchronize = synchronize,
+                                     .memory_info = memory_info,
+                                     .kernels = kernels};
 
-AMPL_API const ampl_backend *ampl_backend_init(const ampl_host *host) { return host->abi == AMPL_BACKEND_ABI ? &backend : NULL; }
+AMPL_API const ampl_backend *ampl_backend_init(const ampl_host *host) {
+  return host->abi == AMPL_BACKEND_ABI ? &backend : NULL;
+}

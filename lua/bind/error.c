@@ -95,7 +95,8 @@ static int to_string(lua_State *L) {
   lua_getfield(L, 1, "message");
   lua_getfield(L, 1, "code");
   const char *where = lua_tostring(L, -3), *message = lua_tostring(L, -2), *code = lua_tostring(L, -1);
-  lua_pushfstring(L, "%s%s%s [%s]", where ? where : "", where && *where ? ": " : "", message ? message : "?", code ? code : "?");
+  lua_pushfstring(L, "%s%s%s [%s]", where ? where : "", where && *where ? ": " : "", message ? message : "?",
+                  code ? code : "?");
   return 1;
 }
 

@@ -21,8 +21,10 @@ static unsigned read_flags(lua_State *L, int t, const char *op, bool grad) {
   for (lua_pushnil(L); lua_next(L, t); lua_pop(L, 1)) {
     const char *k = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
     const bool both = strcmp(k, "retain_graph") == 0 || strcmp(k, "create_graph") == 0;
-    if (!both && !(grad && (strcmp(k, "allow_unused") == 0 || strcmp(k, "grad_outputs") == 0)) && !(!grad && strcmp(k, "gradient") == 0))
-      lampl_error(L, AMPL_EARG, op, "unknown option \"%s\"; known are retain_graph, create_graph%s", k, grad ? ", allow_unused, grad_outputs" : ", gradient");
+    if (!both && !(grad && (strcmp(k, "allow_unused") == 0 || strcmp(k, "grad_outputs") == 0)) &&
+        !(!grad && strcmp(k, "gradient") == 0))
+      lampl_error(L, AMPL_EARG, op, "unknown option \"%s\"; known are retain_graph, create_graph%s", k,
+                  grad ? ", allow_unused, grad_outputs" : ", gradient");
   }
   unsigned flags = 0;
   if (flag(L, t, "retain_graph")) flags |= AMPL_RETAIN_GRAPH;
@@ -56,7 +58,8 @@ static int grad(lua_State *L) {
   int nout, nin, ng = 0;
   lua_settop(L, 3);
   const unsigned flags = read_flags(L, 3, "grad", true);
-  ampl_tensor **outs = lampl_check_tensors(L, 1, "grad", &nout), **ins = lampl_check_tensors(L, 2, "grad", &nin), **gs = NULL;
+  ampl_tensor **outs = lampl_check_tensors(L, 1, "grad", &nout), **ins = lampl_check_tensors(L, 2, "grad", &nin),
+              **gs = NULL;
   if (lua_istable(L, 3) && lua_getfield(L, 3, "grad_outputs") != LUA_TNIL) {
     const int list = lua_gettop(L);
     if (lampl_test_handle(L, list)) gs = lampl_check_tensors(L, list, "grad", &ng);
@@ -124,7 +127,8 @@ static int mode_close(lua_State *L) {
 
 static int mode_gc(lua_State *L) {
   mode *m = lua_touserdata(L, 1);
-  if (leave(m)) lua_warning(L, "ampl: a region (no_grad, autocast ...) was never closed: use `local _ <close> = ...`", 0);
+  if (leave(m))
+    lua_warning(L, "ampl: a region (no_grad, autocast ...) was never closed: use `local _ <close> = ...`", 0);
   ampl_ctx_release(m->ctx);
   return 0;
 }
@@ -327,7 +331,8 @@ static ampl_status run_hook(void *ud, ampl_ctx *ctx, ampl_tensor *dy, ampl_tenso
 static int register_hook(lua_State *L) {
   lampl_state *S = lampl_state_of(L);
   ampl_tensor *x = lampl_check_tensor(L, 1);
-  if (!lua_isfunction(L, 2)) return lampl_error(L, AMPL_EARG, "register_hook", "a function is needed, not a %s", luaL_typename(L, 2));
+  if (!lua_isfunction(L, 2))
+    return lampl_error(L, AMPL_EARG, "register_hook", "a function is needed, not a %s", luaL_typename(L, 2));
   lua_settop(L, 2);
   held *h = hold(L, S);
   uint64_t id;
@@ -371,7 +376,8 @@ static int invoke_backward(lua_State *L) {
   return 0;
 }
 
-static ampl_status run_function(void *ud, ampl_ctx *ctx, int ny, ampl_tensor *const *dy, int nx, ampl_tensor **dx, const bool *need) {
+static ampl_status run_function(void *ud, ampl_ctx *ctx, int ny, ampl_tensor *const *dy, int nx, ampl_tensor **dx,
+                                const bool *need) {
   held *h = ud;
   (void)ctx;
   invocation v = {.h = h, .ny = ny, .nx = nx, .dy = dy, .need = need, .dx = dx};
@@ -406,21 +412,32 @@ static void where(void *ud, char *text, size_t n) {
 /* set_anomaly(on, nan, inf, scaled) */
 static int set_anomaly(lua_State *L) {
   lampl_state *S = lampl_state_of(L);
-  lampl_check(L, S, ampl_set_anomaly(S->ctx, lua_toboolean(L, 1), lua_toboolean(L, 2), lua_toboolean(L, 3), lua_toboolean(L, 4), where, S));
+  lampl_check(L, S,
+              ampl_set_anomaly(S->ctx, lua_toboolean(L, 1), lua_toboolean(L, 2), lua_toboolean(L, 3),
+                               lua_toboolean(L, 4), where, S));
   return 0;
 }
 
 static int anomaly_enabled(lua_State *L) { return lua_pushboolean(L, ampl_anomaly_enabled(lampl_ctx(L))), 1; }
 
 void lampl_open_grad(lua_State *L) {
-  static const luaL_Reg functions[] = {{"grad", grad}, {"enter_grad", enter_grad}, {"enter_inference", enter_inference},
-                                       {"is_grad_enabled", is_grad_enabled}, {"is_inference_mode_enabled", is_inference},
-                                       {"autocast_enter", autocast_enter}, {"autocast_state", autocast_state},
-                                       {"autocast_clear", autocast_clear}, {"autocast_stats", autocast_stats},
-                                       {"record_function", record_function}, {"set_anomaly", set_anomaly},
-                                       {"anomaly_enabled", anomaly_enabled}, {NULL, NULL}};
-  static const luaL_Reg methods[] = {{"backward", backward}, {"retain_grad", retain_grad}, {"register_hook", register_hook}, {NULL, NULL}};
-  static const luaL_Reg mode_methods[] = {{"close", mode_close}, {"__close", mode_close}, {"__gc", mode_gc}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"grad", grad},
+                                       {"enter_grad", enter_grad},
+                                       {"enter_inference", enter_inference},
+                                       {"is_grad_enabled", is_grad_enabled},
+                                       {"is_inference_mode_enabled", is_inference},
+                                       {"autocast_enter", autocast_enter},
+                                       {"autocast_state", autocast_state},
+                                       {"autocast_clear", autocast_clear},
+                                       {"autocast_stats", autocast_stats},
+                                       {"record_function", record_function},
+                                       {"set_anomaly", set_anomaly},
+                                       {"anomaly_enabled", anomaly_enabled},
+                                       {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"backward", backward}, {"retain_grad", retain_grad}, {"register_hook", register_hook}, {NULL, NULL}};
+  static const luaL_Reg mode_methods[] = {
+      {"close", mode_close}, {"__close", mode_close}, {"__gc", mode_gc}, {NULL, NULL}};
   lua_newtable(L);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &refs_key);
   luaL_newmetatable(L, "ampl.Mode");

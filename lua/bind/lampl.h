@@ -37,7 +37,7 @@ typedef struct lampl_state {
   lua_State    *L;                      /* whose modes are in use */
   lampl_thread *thread;                 /* of L */
   bool          failed;                 /* a callback raised: its error object waits in the registry */
-  bool          interrupt_once;         /* an interruption is over when it has been raised, as the program `ampl` wants it */
+  bool interrupt_once; /* an interruption is over when it has been raised, as the program `ampl` wants it */
 } lampl_state;
 
 lampl_state *lampl_state_of(lua_State *L);

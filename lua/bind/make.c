@@ -52,7 +52,8 @@ static void measure(lua_State *L, nest *m) {
 static int64_t fill(lua_State *L, nest *m, int d, double *f, int64_t *i, int64_t at) {
   const int64_t n = m->shape[d];
   if (!lua_istable(L, -1) || (int64_t)lua_rawlen(L, -1) != n)
-    lampl_error(L, AMPL_ESHAPE, "tensor", "the table is ragged: at depth %d an entry has %d elements, the first one %lld", d + 1,
+    lampl_error(L, AMPL_ESHAPE, "tensor",
+                "the table is ragged: at depth %d an entry has %d elements, the first one %lld", d + 1,
                 lua_istable(L, -1) ? (int)lua_rawlen(L, -1) : 0, (long long)n);
   for (int64_t k = 1; k <= n; k++) {
     const int type = lua_rawgeti(L, -1, k);
@@ -66,21 +67,25 @@ static int64_t fill(lua_State *L, nest *m, int d, double *f, int64_t *i, int64_t
       f[at] = (double)i[at];
       at++;
       m->booleans = true;
-    } else lampl_error(L, AMPL_EARG, "tensor", "element %lld is a %s, not a number", (long long)at + 1, lua_typename(L, type));
+    } else
+      lampl_error(L, AMPL_EARG, "tensor", "element %lld is a %s, not a number", (long long)at + 1,
+                  lua_typename(L, type));
     lua_pop(L, 1);
   }
   return at;
 }
 
 /* The values as the widest dtype that holds them, then cast once. */
-static ampl_status build(lampl_state *S, const nest *m, const double *f, const int64_t *i, const make_options *o, ampl_tensor **out) {
+static ampl_status build(lampl_state *S, const nest *m, const double *f, const int64_t *i, const make_options *o,
+                         ampl_tensor **out) {
   static const ampl_op *to;
   ampl_tensor *wide, *moved;
   const bool whole = !m->floats && (m->integers || m->booleans);
   if (!to) to = ampl_op_find("to");
   const int natural = m->floats || !whole ? AMPL_F32 : m->integers ? AMPL_I64 : AMPL_BOOL;
   const int dtype = o->dtype != AMPL_DTYPE_NONE ? o->dtype : natural;
-  ampl_status s = ampl_from_bytes(S->ctx, whole ? AMPL_I64 : AMPL_F64, m->ndim, m->shape, whole ? (const void *)i : (const void *)f, (size_t)m->n * 8, &wide);
+  ampl_status s = ampl_from_bytes(S->ctx, whole ? AMPL_I64 : AMPL_F64, m->ndim, m->shape,
+                                  whole ? (const void *)i : (const void *)f, (size_t)m->n * 8, &wide);
   if (s != AMPL_OK) return s;
   const ampl_value v[] = {{.t = wide}, {.i = dtype}};
   if (dtype == (whole ? AMPL_I64 : AMPL_F64)) *out = wide;
@@ -102,10 +107,12 @@ static int tensor(lua_State *L) {
   nest m = {.n = 1};
   lua_settop(L, 2);
   const make_options o = read_options(L, 2, "tensor");
-  if (lampl_test_handle(L, 1)) return lampl_error(L, AMPL_EARG, "tensor", "this is a tensor already; use x:clone() or x:to(dtype)");
+  if (lampl_test_handle(L, 1))
+    return lampl_error(L, AMPL_EARG, "tensor", "this is a tensor already; use x:clone() or x:to(dtype)");
   const int type = lua_type(L, 1);
   if (type != LUA_TTABLE && type != LUA_TNUMBER && type != LUA_TBOOLEAN)
-    return lampl_error(L, AMPL_EARG, "tensor", "a table of numbers or a number is needed, not a %s", luaL_typename(L, 1));
+    return lampl_error(L, AMPL_EARG, "tensor", "a table of numbers or a number is needed, not a %s",
+                       luaL_typename(L, 1));
   if (type == LUA_TTABLE) measure(L, &m);
   lampl_enter(L, S);
   lampl_handle *h = lampl_push_handle(L, S);
@@ -133,21 +140,26 @@ static int from_bytes(lua_State *L) {
   size_t bytes;
   int64_t shape[AMPL_RANK_MAX];
   lua_settop(L, 3);
-  if (lua_type(L, 1) != LUA_TSTRING) return lampl_error(L, AMPL_EARG, "from_bytes", "a string is needed, not a %s", luaL_typename(L, 1));
+  if (lua_type(L, 1) != LUA_TSTRING)
+    return lampl_error(L, AMPL_EARG, "from_bytes", "a string is needed, not a %s", luaL_typename(L, 1));
   const char *data = lua_tolstring(L, 1, &bytes);
-  if (!lua_istable(L, 2)) return lampl_error(L, AMPL_EARG, "from_bytes", "the shape must be a list, not a %s", luaL_typename(L, 2));
+  if (!lua_istable(L, 2))
+    return lampl_error(L, AMPL_EARG, "from_bytes", "the shape must be a list, not a %s", luaL_typename(L, 2));
   const make_options o = read_options(L, 3, "from_bytes");
   const int ndim = (int)lua_rawlen(L, 2);
-  if (ndim > AMPL_RANK_MAX) return lampl_error(L, AMPL_ESHAPE, "from_bytes", "%d dimensions; a tensor has at most %d", ndim, AMPL_RANK_MAX);
+  if (ndim > AMPL_RANK_MAX)
+    return lampl_error(L, AMPL_ESHAPE, "from_bytes", "%d dimensions; a tensor has at most %d", ndim, AMPL_RANK_MAX);
   for (int d = 0; d < ndim; d++) {
     lua_rawgeti(L, 2, d + 1);
-    if (!lampl_to_integer(L, -1, &shape[d])) return lampl_error(L, AMPL_EARG, "from_bytes", "size %d of the shape is no integer", d + 1);
+    if (!lampl_to_integer(L, -1, &shape[d]))
+      return lampl_error(L, AMPL_EARG, "from_bytes", "size %d of the shape is no integer", d + 1);
     lua_pop(L, 1);
   }
   lampl_enter(L, S);
   lampl_handle *h = lampl_push_handle(L, S);
   ampl_tensor *x;
-  ampl_status s = ampl_from_bytes(S->ctx, o.dtype == AMPL_DTYPE_NONE ? AMPL_F32 : (ampl_dtype)o.dtype, ndim, shape, data, bytes, &h->x);
+  ampl_status s = ampl_from_bytes(S->ctx, o.dtype == AMPL_DTYPE_NONE ? AMPL_F32 : (ampl_dtype)o.dtype, ndim, shape,
+                                  data, bytes, &h->x);
   if (s == AMPL_OK && o.device && (s = ampl_to_device(h->x, o.device, &x)) == AMPL_OK) lampl_handle_free(h), h->x = x;
   if (s == AMPL_OK && o.requires_grad) s = ampl_set_requires_grad(h->x, true);
   lampl_check(L, S, s);
@@ -271,7 +283,8 @@ static int to_(lua_State *L) {
       const int t = ampl_dtype_from_name(lua_tostring(L, i));
       if (t != AMPL_DTYPE_NONE) dtype = t;
       else device = lua_tostring(L, i);
-    } else if (!lua_isnil(L, i)) return lampl_error(L, AMPL_EARG, "to", "a dtype, a device or options are needed, not a %s", luaL_typename(L, i));
+    } else if (!lua_isnil(L, i))
+      return lampl_error(L, AMPL_EARG, "to", "a dtype, a device or options are needed, not a %s", luaL_typename(L, i));
   }
   lampl_enter(L, S);
   lampl_handle *h = lampl_push_handle(L, S);
@@ -289,8 +302,10 @@ static int to_fixed(lua_State *L) {
 
 void lampl_open_make(lua_State *L) {
   static const luaL_Reg functions[] = {{"tensor", tensor}, {"from_bytes", from_bytes}, {NULL, NULL}};
-  static const luaL_Reg methods[] = {{"totable", totable}, {"item", item}, {"tobytes", tobytes}, {"to", to_}, {NULL, NULL}};
-  static const char *const fixed[][2] = {{"half", "f16"}, {"float", "f32"}, {"bfloat16", "bf16"}, {"double", "f64"}, {"cpu", "cpu"}, {"cuda", "cuda"}};
+  static const luaL_Reg methods[] = {
+      {"totable", totable}, {"item", item}, {"tobytes", tobytes}, {"to", to_}, {NULL, NULL}};
+  static const char *const fixed[][2] = {{"half", "f16"},   {"float", "f32"}, {"bfloat16", "bf16"},
+                                         {"double", "f64"}, {"cpu", "cpu"},   {"cuda", "cuda"}};
   luaL_setfuncs(L, functions, 0);
   lua_getfield(L, -1, "methods");
   luaL_setfuncs(L, methods, 0);

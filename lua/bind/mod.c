@@ -143,7 +143,8 @@ static int find_embedded(const char *name) {
 static int load_embedded(lua_State *L, int i) {
   char chunk[128];
   snprintf(chunk, sizeof chunk, "=" LAMPL_OWN_SOURCE "%s.lua", ampl_embedded[i].name + strlen("ampl"));
-  for (char *dot = chunk + strlen("=" LAMPL_OWN_SOURCE); (dot = strchr(dot, '.')) && strcmp(dot, ".lua") != 0;) *dot = '/';
+  for (char *dot = chunk + strlen("=" LAMPL_OWN_SOURCE); (dot = strchr(dot, '.')) && strcmp(dot, ".lua") != 0;)
+    *dot = '/';
   return luaL_loadbufferx(L, ampl_embedded[i].text, ampl_embedded[i].size, chunk, "t");
 }
 

@@ -86,7 +86,8 @@ static bool from_one(parser *p, const ampl_arg *a, const char *what, int64_t v, 
 static bool read_integer(parser *p, const ampl_arg *a, int i, int64_t *out) {
   int64_t v;
   if (!lampl_to_integer(p->L, i, &v)) return wrong(p, a, "an integer", i);
-  if (a->kind == AMPL_ARG_DIM || a->kind == AMPL_ARG_DIM_NEW || a->kind == AMPL_ARG_DIMS) return from_one(p, a, "dimensions", v, out);
+  if (a->kind == AMPL_ARG_DIM || a->kind == AMPL_ARG_DIM_NEW || a->kind == AMPL_ARG_DIMS)
+    return from_one(p, a, "dimensions", v, out);
   if (a->kind == AMPL_ARG_INDEX) return from_one(p, a, "positions", v, out);
   if (a->flags & AMPL_COUNT1) return from_one(p, a, "classes and rows", v, out);
   if (a->flags & AMPL_STOP) {           /* the last one taken here, the first one not taken there */
@@ -110,7 +111,8 @@ static bool read_list(parser *p, const ampl_arg *a, int i, ampl_ints *out) {
   }
   if (!lua_istable(p->L, i)) return wrong(p, a, what, i);
   out->n = (int64_t)lua_rawlen(p->L, i);
-  if (p->nints + out->n > LIST_MAX) return fail(p, AMPL_EARG, "%s has %lld entries; at most %d are taken", a->name, (long long)out->n, LIST_MAX);
+  if (p->nints + out->n > LIST_MAX)
+    return fail(p, AMPL_EARG, "%s has %lld entries; at most %d are taken", a->name, (long long)out->n, LIST_MAX);
   p->nints += (int)out->n;
   for (int64_t k = 0; k < out->n; k++) {
     lua_rawgeti(p->L, i, k + 1);
@@ -129,7 +131,8 @@ static bool read_tensor(parser *p, const ampl_arg *a, int i, ampl_tensor **out) 
     *out = h->x;
     return h->x || fail(p, AMPL_EFREED, "%s was freed", a->name);
   }
-  if (lua_type(L, i) == LUA_TTABLE && !(a->flags & AMPL_NO_NUMBER)) return wrong(p, a, "a tensor or a number (ampl.tensor makes one of a table)", i);
+  if (lua_type(L, i) == LUA_TTABLE && !(a->flags & AMPL_NO_NUMBER))
+    return wrong(p, a, "a tensor or a number (ampl.tensor makes one of a table)", i);
   if (a->flags & AMPL_NO_NUMBER || (lua_type(L, i) != LUA_TNUMBER && lua_type(L, i) != LUA_TBOOLEAN))
     return wrong(p, a, a->flags & AMPL_NO_NUMBER ? "a tensor" : "a tensor or a number", i);
   if (lua_isboolean(L, i)) s = ampl_boolean(p->S->ctx, lua_toboolean(L, i), out);
@@ -176,7 +179,8 @@ static bool read_padding(parser *p, const ampl_arg *a, int i, ampl_ints *out) {
   const char *s = lua_type(p->L, i) == LUA_TSTRING ? lua_tostring(p->L, i) : NULL;
   if (!s) return read_list(p, a, i, out);
   *out = (ampl_ints){NULL, strcmp(s, "same") == 0 ? -1 : 0};
-  return strcmp(s, "same") == 0 || strcmp(s, "valid") == 0 || wrong(p, a, "an integer, a list, \"valid\" or \"same\"", i);
+  return strcmp(s, "same") == 0 || strcmp(s, "valid") == 0 ||
+         wrong(p, a, "an integer, a list, \"valid\" or \"same\"", i);
 }
 
 /* A number, or the name that the record has for the default. */
@@ -193,7 +197,8 @@ static bool read_dtype(parser *p, const ampl_arg *a, int i, int64_t *out) {
   if (lua_type(p->L, i) != LUA_TSTRING) return wrong(p, a, "the name of a dtype", i);
   *out = ampl_dtype_from_name(lua_tostring(p->L, i));
   return *out != AMPL_DTYPE_NONE ||
-         fail(p, AMPL_EDTYPE, "there is no dtype \"%.40s\"; there is f32 f16 bf16 f64 i64 i32 u8 bool", lua_tostring(p->L, i));
+         fail(p, AMPL_EDTYPE, "there is no dtype \"%.40s\"; there is f32 f16 bf16 f64 i64 i32 u8 bool",
+              lua_tostring(p->L, i));
 }
 
 /* Argument k of the record from the stack at i (not nil). */
@@ -231,8 +236,9 @@ static bool read_value(parser *p, int k, int i) {
 /* ------------------------------------------------------------------------------------------------ calls ----------- */
 
 /* Names that PyTorch, or Lua's manners, have beside the record's. */
-static const struct { const char *alias, *name; } aliases[] = {{"attn_mask", "mask"}, {"mask", "attn_mask"}, {"end", "stop"},
-                                                               {"shape", "size"},     {"size", "shape"}};
+static const struct {
+  const char *alias, *name;
+} aliases[] = {{"attn_mask", "mask"}, {"mask", "attn_mask"}, {"end", "stop"}, {"shape", "size"}, {"size", "shape"}};
 
 static int arg_named(const op_entry *e, const char *name) {
   for (int k = 0; k < e->narg; k++)
@@ -253,7 +259,8 @@ static bool unknown_option(parser *p, const char *name) {
   known[0] = 0;
   for (int k = 0; k < p->e->narg && n < sizeof known - 40; k++)
     n += (size_t)snprintf(known + n, sizeof known - n, k ? ", %s" : "%s", p->e->args[k].name);
-  return fail(p, AMPL_EARG, "unknown option \"%.40s\"; known are: %s%s", name, known, p->e->creator ? ", requires_grad" : "");
+  return fail(p, AMPL_EARG, "unknown option \"%.40s\"; known are: %s%s", name, known,
+              p->e->creator ? ", requires_grad" : "");
 }
 
 static bool read_options(parser *p, int t) {
@@ -263,7 +270,9 @@ static bool read_options(parser *p, int t) {
     const int k = find_arg(p->e, name);
     const bool list = k >= 0 && p->e->args[k].kind == AMPL_ARG_TENSORS;
     if (k < 0 && p->e->creator && strcmp(name, "requires_grad") == 0) p->requires_grad = lua_toboolean(L, -1);
-    else if (k < 0 ? !unknown_option(p, name) : list ? !fail(p, AMPL_EARG, "%s is positional", name) : !read_value(p, k, lua_gettop(L))) {
+    else if (k < 0  ? !unknown_option(p, name)
+             : list ? !fail(p, AMPL_EARG, "%s is positional", name)
+                    : !read_value(p, k, lua_gettop(L))) {
       lua_pop(L, 2);
       return false;
     }
@@ -289,7 +298,7 @@ static int table_kind(lua_State *L, int i) {
       lua_pop(L, 2);
       return PLAIN_BOTH;
     }
-    if (list && !options && lua_rawlen(L, i) > 8) {     /* a long list: look behind its array part only when it is short */
+    if (list && !options && lua_rawlen(L, i) > 8) { /* a long list: look behind its array part only when it is short */
       lua_pop(L, 2);
       return PLAIN_LIST;
     }
@@ -298,7 +307,8 @@ static int table_kind(lua_State *L, int i) {
 }
 
 static bool takes_list(const ampl_arg *a) {
-  return a->kind == AMPL_ARG_TENSORS || a->kind == AMPL_ARG_DIMS || a->kind == AMPL_ARG_SIZES || a->kind == AMPL_ARG_PADDING;
+  return a->kind == AMPL_ARG_TENSORS || a->kind == AMPL_ARG_DIMS || a->kind == AMPL_ARG_SIZES ||
+         a->kind == AMPL_ARG_PADDING;
 }
 
 /* The next operand from argument k on: tensors may stand side by side, with what the record has between them given as
@@ -316,7 +326,8 @@ static bool read_arguments(parser *p, int n) {
   int options = 0, k = 0;
   if (n > 0 && lua_istable(L, n)) {
     const int kind = table_kind(L, n);
-    if (kind == PLAIN_BOTH) return fail(p, AMPL_EARG, "a table holds a list and options: give two, %s({...}, {option = value})", e->name);
+    if (kind == PLAIN_BOTH)
+      return fail(p, AMPL_EARG, "a table holds a list and options: give two, %s({...}, {option = value})", e->name);
     const bool may_be_list = n <= e->narg && takes_list(&e->args[n - 1]);
     if (kind == PLAIN_OPTIONS || (kind == PLAIN_EMPTY && !may_be_list)) options = n--;
   }
@@ -438,7 +449,8 @@ static void push_call(lua_State *L, lua_CFunction f, const op_entry *e) {
   lua_pushcclosure(L, f, 2);
 }
 
-static void add_operator(lua_State *L, const op_entry *entries, int n, const char *event, const char *op, lua_CFunction f) {
+static void add_operator(lua_State *L, const op_entry *entries, int n, const char *event, const char *op,
+                         lua_CFunction f) {
   for (int i = 0; i < n; i++)
     if (strcmp(entries[i].name, op) == 0) {
       push_call(L, f, &entries[i]);
@@ -447,10 +459,13 @@ static void add_operator(lua_State *L, const op_entry *entries, int n, const cha
 }
 
 static void add_operators(lua_State *L, const op_entry *entries, int n) {
-  static const struct { const char *event, *op; } binary[] = {{"__add", "add"}, {"__sub", "sub"}, {"__mul", "mul"}, {"__div", "div"},
-                                                              {"__idiv", "floor_div"}, {"__mod", "remainder"}, {"__pow", "pow"}};
+  static const struct {
+    const char *event, *op;
+  } binary[] = {{"__add", "add"},        {"__sub", "sub"},       {"__mul", "mul"}, {"__div", "div"},
+                {"__idiv", "floor_div"}, {"__mod", "remainder"}, {"__pow", "pow"}};
   luaL_getmetatable(L, "ampl.Tensor");
-  for (size_t i = 0; i < sizeof binary / sizeof *binary; i++) add_operator(L, entries, n, binary[i].event, binary[i].op, call_op);
+  for (size_t i = 0; i < sizeof binary / sizeof *binary; i++)
+    add_operator(L, entries, n, binary[i].event, binary[i].op, call_op);
   add_operator(L, entries, n, "__unm", "neg", call_unary);
   lua_pop(L, 1);
 }
@@ -463,8 +478,10 @@ static void add_op(lua_State *L, const op_entry *e) {
   for (int k = 0; k < (e->inplace ? 2 : 1); k++) {
     push_call(L, form[k].f, e);
     if (internal) lua_pushvalue(L, -1), lua_setfield(L, hidden - 1, form[k].name);
-    if (!internal && !(e->flags & (AMPL_OP_F_ONLY | AMPL_OP_METHOD_ONLY))) lua_pushvalue(L, -1), lua_setfield(L, module - 1, form[k].name);
-    if (!internal && !(e->flags & AMPL_OP_METHOD_ONLY)) lua_pushvalue(L, -1), lua_setfield(L, functional - 1, form[k].name);
+    if (!internal && !(e->flags & (AMPL_OP_F_ONLY | AMPL_OP_METHOD_ONLY)))
+      lua_pushvalue(L, -1), lua_setfield(L, module - 1, form[k].name);
+    if (!internal && !(e->flags & AMPL_OP_METHOD_ONLY))
+      lua_pushvalue(L, -1), lua_setfield(L, functional - 1, form[k].name);
     if (!internal && e->narg && e->args[0].kind == AMPL_ARG_TENSOR && !(e->flags & AMPL_OP_F_ONLY))
       lua_pushvalue(L, -1), lua_setfield(L, methods - 1, form[k].name);
     lua_pop(L, 1);
@@ -513,7 +530,8 @@ static void push_record(lua_State *L, const ampl_op *op) {
     lua_pushboolean(L, args[k].flags & AMPL_REQUIRED);
     lua_setfield(L, -2, "required");
     if (args[k].choices) lua_pushstring(L, args[k].choices), lua_setfield(L, -2, "choices");
-    if (args[k].kind == AMPL_ARG_FLOAT && !isnan(args[k].def.f)) lua_pushnumber(L, args[k].def.f), lua_setfield(L, -2, "default");
+    if (args[k].kind == AMPL_ARG_FLOAT && !isnan(args[k].def.f))
+      lua_pushnumber(L, args[k].def.f), lua_setfield(L, -2, "default");
     if (args[k].kind == AMPL_ARG_INT && args[k].def.i != AMPL_ABSENT) {
       const int64_t d = args[k].def.i;
       lua_pushinteger(L, args[k].flags & AMPL_COUNT1 && d >= 0 ? d + 1 : d);
@@ -549,7 +567,7 @@ static int ops(lua_State *L) {
 
 void lampl_open_ops(lua_State *L) {
   const int n = ampl_op_number();
-  op_entry *entries = lua_newuserdatauv(L, (size_t)n * sizeof *entries, 0);     /* as long as the state: in the registry */
+  op_entry *entries = lua_newuserdatauv(L, (size_t)n * sizeof *entries, 0); /* as long as the state: in the registry */
   lua_rawsetp(L, LUA_REGISTRYINDEX, (void *)ops);
   lua_newtable(L);
   lua_newtable(L);
@@ -557,7 +575,11 @@ void lampl_open_ops(lua_State *L) {
   for (int i = 0; i < n; i++) {
     op_entry *e = &entries[i];
     const ampl_op *op = ampl_op_at(i);
-    *e = (op_entry){.op = op, .args = ampl_op_args(op), .name = ampl_op_name(op), .flags = ampl_op_flags(op), .nout = ampl_op_nout(op)};
+    *e = (op_entry){.op = op,
+                    .args = ampl_op_args(op),
+                    .name = ampl_op_name(op),
+                    .flags = ampl_op_flags(op),
+                    .nout = ampl_op_nout(op)};
     while (e->narg < ARGS_MAX && e->args[e->narg].name) e->narg++;
     e->inplace = e->flags & AMPL_OP_INPLACE;
     e->creator = e->flags & AMPL_OP_CREATOR;

@@ -112,7 +112,8 @@ static int keep(lua_State *L) {
 }
 
 void lampl_open_scope(lua_State *L) {
-  static const luaL_Reg methods[] = {{"close", scope_close}, {"export", scope_export}, {"__close", scope_close}, {"__gc", scope_gc}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"close", scope_close}, {"export", scope_export}, {"__close", scope_close}, {"__gc", scope_gc}, {NULL, NULL}};
   luaL_newmetatable(L, "ampl.Scope");
   luaL_setfuncs(L, methods, 0);
   lua_pushvalue(L, -1);

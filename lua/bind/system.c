@@ -13,12 +13,17 @@ static int memory(lua_State *L) {
   };
   ampl_memory_info m;
   ampl_memory(lampl_ctx(L), &m);
-  const struct { const char *name; size_t n; } row[] = {{"live", m.live}, {"peak", m.peak}, {"cached", m.cached}, {"limit", m.limit},
-                                                        {"tensors", m.tensors}, {"storages", m.storages}, {"nodes", m.nodes}};
+  const struct {
+    const char *name;
+    size_t n;
+  } row[] = {{"live", m.live},       {"peak", m.peak},         {"cached", m.cached}, {"limit", m.limit},
+             {"tensors", m.tensors}, {"storages", m.storages}, {"nodes", m.nodes}};
   lua_createtable(L, 0, 8);
-  for (size_t i = 0; i < sizeof row / sizeof *row; i++) lua_pushinteger(L, (lua_Integer)row[i].n), lua_setfield(L, -2, row[i].name);
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    lua_pushinteger(L, (lua_Integer)row[i].n), lua_setfield(L, -2, row[i].name);
   lua_createtable(L, 0, AMPL_KIND_COUNT);
-  for (int k = 0; k < AMPL_KIND_COUNT; k++) lua_pushinteger(L, (lua_Integer)m.by_kind[k]), lua_setfield(L, -2, kinds[k]);
+  for (int k = 0; k < AMPL_KIND_COUNT; k++)
+    lua_pushinteger(L, (lua_Integer)m.by_kind[k]), lua_setfield(L, -2, kinds[k]);
   lua_setfield(L, -2, "kinds");
   return 1;
 }
@@ -31,7 +36,9 @@ static int memory_limit(lua_State *L) {
   ampl_memory_info m;
   int64_t n;
   if (!lua_isnoneornil(L, 1)) {
-    if (!lampl_to_integer(L, 1, &n) || n < 1) return lampl_error(L, AMPL_EVALUE, "memory_limit", "the limit is a positive number of bytes, not %s", luaL_tolstring(L, 1, NULL));
+    if (!lampl_to_integer(L, 1, &n) || n < 1)
+      return lampl_error(L, AMPL_EVALUE, "memory_limit", "the limit is a positive number of bytes, not %s",
+                         luaL_tolstring(L, 1, NULL));
     ampl_memory_set_limit(lampl_ctx(L), (size_t)n);
   }
   ampl_memory(lampl_ctx(L), &m);
@@ -41,7 +48,8 @@ static int memory_limit(lua_State *L) {
 
 static int manual_seed(lua_State *L) {
   int64_t n;
-  if (!lampl_to_integer(L, 1, &n)) return lampl_error(L, AMPL_EARG, "manual_seed", "the seed must be an integer, not %s", luaL_tolstring(L, 1, NULL));
+  if (!lampl_to_integer(L, 1, &n))
+    return lampl_error(L, AMPL_EARG, "manual_seed", "the seed must be an integer, not %s", luaL_tolstring(L, 1, NULL));
   ampl_manual_seed(lampl_ctx(L), (uint64_t)n);
   return 0;
 }
@@ -71,7 +79,8 @@ static int set_rng_state(lua_State *L) {
 static int set_num_threads(lua_State *L) {
   int64_t n;
   if (!lampl_to_integer(L, 1, &n) || n < 1 || n > 4096)
-    return lampl_error(L, AMPL_EVALUE, "set_num_threads", "a number of threads from 1 up is needed, not %s", luaL_tolstring(L, 1, NULL));
+    return lampl_error(L, AMPL_EVALUE, "set_num_threads", "a number of threads from 1 up is needed, not %s",
+                       luaL_tolstring(L, 1, NULL));
   ampl_set_threads(lampl_ctx(L), (int)n);
   return 0;
 }
@@ -112,7 +121,8 @@ static int cpu_setting(lua_State *L) {
   static const char *const names[] = {"isa", "bf16_dot", "winograd", NULL};
   const int which = luaL_checkoption(L, 1, NULL, names);
   const bool set = !lua_isnoneornil(L, 2), on = lua_toboolean(L, 2);
-  if (which == 0 && set) return lampl_error(L, AMPL_EARG, "backends.cpu", "isa is read only; AMPL_CPU=c|avx2|avx512 lowers it");
+  if (which == 0 && set)
+    return lampl_error(L, AMPL_EARG, "backends.cpu", "isa is read only; AMPL_CPU=c|avx2|avx512 lowers it");
   if (which == 0) lua_pushstring(L, ampl_cpu_isa_text());
   else if (which == 1) lua_pushboolean(L, ampl_cpu_use_bf16_dot(set ? on : -1));
   else lua_pushboolean(L, ampl_cpu_use_winograd(set ? on : -1));
@@ -128,18 +138,29 @@ static int monotonic_clock(lua_State *L) {
 }
 
 static int on_warning(lua_State *L) {
-  if (!lua_isnoneornil(L, 1) && !lua_isfunction(L, 1)) return lampl_error(L, AMPL_EARG, "on_warning", "a function or nil is needed, not a %s", luaL_typename(L, 1));
+  if (!lua_isnoneornil(L, 1) && !lua_isfunction(L, 1))
+    return lampl_error(L, AMPL_EARG, "on_warning", "a function or nil is needed, not a %s", luaL_typename(L, 1));
   lua_settop(L, 1);
   lua_setfield(L, LUA_REGISTRYINDEX, "ampl.on_warning");
   return 0;
 }
 
 void lampl_open_system(lua_State *L) {
-  static const luaL_Reg functions[] = {{"memory", memory}, {"reset_peak_memory", reset_peak_memory}, {"memory_limit", memory_limit},
-                                       {"trim_memory", trim_memory}, {"manual_seed", manual_seed}, {"get_rng_state", get_rng_state},
-                                       {"set_rng_state", set_rng_state}, {"set_num_threads", set_num_threads},
-                                       {"get_num_threads", get_num_threads}, {"devices", devices}, {"is_available", is_available},
-                                       {"synchronize", synchronize}, {"cpu_setting", cpu_setting}, {"on_warning", on_warning},
-                                       {"clock", monotonic_clock}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"memory", memory},
+                                       {"reset_peak_memory", reset_peak_memory},
+                                       {"memory_limit", memory_limit},
+                                       {"trim_memory", trim_memory},
+                                       {"manual_seed", manual_seed},
+                                       {"get_rng_state", get_rng_state},
+                                       {"set_rng_state", set_rng_state},
+                                       {"set_num_threads", set_num_threads},
+                                       {"get_num_threads", get_num_threads},
+                                       {"devices", devices},
+                                       {"is_available", is_available},
+                                       {"synchronize", synchronize},
+                                       {"cpu_setting", cpu_setting},
+                                       {"on_warning", on_warning},
+                                       {"clock", monotonic_clock},
+                                       {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

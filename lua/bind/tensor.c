@@ -53,7 +53,8 @@ void lampl_handle_free(lampl_handle *h) {
 
 ampl_tensor **lampl_check_tensors(lua_State *L, int i, const char *op, int *n) {
   const lampl_handle *one = lampl_test_handle(L, i);
-  if (!one && !lua_istable(L, i)) lampl_error(L, AMPL_EARG, op, "a tensor or a list of tensors is needed, not a %s", luaL_typename(L, i));
+  if (!one && !lua_istable(L, i))
+    lampl_error(L, AMPL_EARG, op, "a tensor or a list of tensors is needed, not a %s", luaL_typename(L, i));
   *n = one ? 1 : (int)lua_rawlen(L, i);
   ampl_tensor **t = lua_newuserdatauv(L, (size_t)(*n ? *n : 1) * sizeof *t, 0);
   for (int k = 0; k < *n; k++) {
@@ -69,7 +70,8 @@ ampl_tensor **lampl_check_tensors(lua_State *L, int i, const char *op, int *n) {
 ampl_dtype lampl_check_dtype(lua_State *L, int i, const char *op) {
   const int t = lua_type(L, i) == LUA_TSTRING ? ampl_dtype_from_name(lua_tostring(L, i)) : AMPL_DTYPE_NONE;
   if (t == AMPL_DTYPE_NONE)
-    lampl_error(L, AMPL_EDTYPE, op, "there is no dtype %s; there is f32 f16 bf16 f64 i64 i32 u8 bool", luaL_tolstring(L, i, NULL));
+    lampl_error(L, AMPL_EDTYPE, op, "there is no dtype %s; there is f32 f16 bf16 f64 i64 i32 u8 bool",
+                luaL_tolstring(L, i, NULL));
   return (ampl_dtype)t;
 }
 
@@ -81,7 +83,8 @@ static void push_shape(lua_State *L, int n, const int64_t *v) {
 /* ------------------------------------------------------------------------------------------------ fields ---------- */
 
 enum { SHAPE, DTYPE_, DEVICE_, GRAD, REQUIRES_GRAD, NDIM, IS_LEAF, VERSION };
-static const char *const fields[] = {"shape", "dtype", "device", "grad", "requires_grad", "ndim", "is_leaf", "_version", NULL};
+static const char *const fields[] = {"shape", "dtype",   "device",   "grad", "requires_grad",
+                                     "ndim",  "is_leaf", "_version", NULL};
 
 static int push_field(lua_State *L, ampl_tensor *x, int field) {
   switch (field) {
@@ -116,7 +119,8 @@ static int select_row(lua_State *L, lampl_state *S, const lampl_handle *h, int64
   if (!op) op = ampl_op_find("select");
   if (!h->x) return lampl_error(L, AMPL_EFREED, "index", "the tensor was freed");
   if (ampl_ndim(h->x) == 0) return lampl_error(L, AMPL_EINDEX, "index", "a scalar has no positions");
-  if (i == 0) return lampl_error(L, AMPL_EINDEX, "index", "position 0; positions count from 1, or from the end with -1");
+  if (i == 0)
+    return lampl_error(L, AMPL_EINDEX, "index", "position 0; positions count from 1, or from the end with -1");
   lampl_enter(L, S);
   lampl_handle *row = lampl_push_handle(L, S);
   const ampl_value v[] = {{.t = h->x}, {.i = 0}, {.i = i > 0 ? i - 1 : i}};
@@ -149,7 +153,8 @@ static int new_index(lua_State *L) {
   if (lua_type(L, 2) != LUA_TSTRING) return call_index(L, "newindex"), 0;
   const char *name = lua_tostring(L, 2);
   if (strcmp(name, "requires_grad") == 0) {
-    if (!lua_isboolean(L, 3)) return lampl_error(L, AMPL_EARG, name, "must be true or false, not a %s", luaL_typename(L, 3));
+    if (!lua_isboolean(L, 3))
+      return lampl_error(L, AMPL_EARG, name, "must be true or false, not a %s", luaL_typename(L, 3));
     lampl_check(L, S, ampl_set_requires_grad(x, lua_toboolean(L, 3)));
     return 0;
   }
@@ -157,7 +162,8 @@ static int new_index(lua_State *L) {
     lampl_check(L, S, ampl_set_grad(x, lua_isnil(L, 3) ? NULL : lampl_check_tensor(L, 3)));
     return 0;
   }
-  return lampl_error(L, AMPL_EARG, name, "a tensor has no field of this name to write; there are grad and requires_grad");
+  return lampl_error(L, AMPL_EARG, name,
+                     "a tensor has no field of this name to write; there are grad and requires_grad");
 }
 
 /* ------------------------------------------------------------------------------------------------ metamethods ----- */
@@ -205,10 +211,12 @@ static int size(lua_State *L) {
     push_shape(L, ampl_ndim(x), ampl_shape(x));
     return 1;
   }
-  if (!lampl_to_integer(L, 2, &d)) return lampl_error(L, AMPL_EARG, "size", "the dimension must be an integer, not %s", luaL_tolstring(L, 2, NULL));
+  if (!lampl_to_integer(L, 2, &d))
+    return lampl_error(L, AMPL_EARG, "size", "the dimension must be an integer, not %s", luaL_tolstring(L, 2, NULL));
   const int64_t k = d < 0 ? d + ampl_ndim(x) : d - 1;
   if (d == 0 || k < 0 || k >= ampl_ndim(x))
-    return lampl_error(L, AMPL_EINDEX, "size", "dimension %d is out of range for %d dimensions, which count from 1", (int)d, ampl_ndim(x));
+    return lampl_error(L, AMPL_EINDEX, "size", "dimension %d is out of range for %d dimensions, which count from 1",
+                       (int)d, ampl_ndim(x));
   lua_pushinteger(L, ampl_shape(x)[k]);
   return 1;
 }
@@ -222,7 +230,9 @@ static int stride(lua_State *L) {
 static int dim(lua_State *L) { return lua_pushinteger(L, ampl_ndim(lampl_check_tensor(L, 1))), 1; }
 static int numel(lua_State *L) { return lua_pushinteger(L, ampl_numel(lampl_check_tensor(L, 1))), 1; }
 static int is_contiguous(lua_State *L) { return lua_pushboolean(L, ampl_is_contiguous(lampl_check_tensor(L, 1))), 1; }
-static int data_ptr(lua_State *L) { return lua_pushinteger(L, (lua_Integer)(intptr_t)ampl_data(lampl_check_tensor(L, 1))), 1; }
+static int data_ptr(lua_State *L) {
+  return lua_pushinteger(L, (lua_Integer)(intptr_t)ampl_data(lampl_check_tensor(L, 1))), 1;
+}
 
 static int detach(lua_State *L) {
   lampl_state *S = lampl_state_of(L);
@@ -266,8 +276,16 @@ static int register_method(lua_State *L) {
 }
 
 void lampl_open_tensor(lua_State *L) {
-  static const luaL_Reg methods[] = {{"size", size}, {"stride", stride}, {"dim", dim}, {"numel", numel}, {"is_contiguous", is_contiguous},
-                                     {"data_ptr", data_ptr}, {"detach", detach}, {"requires_grad_", requires_grad_}, {"free", free_}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"size", size},
+                                     {"stride", stride},
+                                     {"dim", dim},
+                                     {"numel", numel},
+                                     {"is_contiguous", is_contiguous},
+                                     {"data_ptr", data_ptr},
+                                     {"detach", detach},
+                                     {"requires_grad_", requires_grad_},
+                                     {"free", free_},
+                                     {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", gc}, {"__len", len}, {"__eq", eq}, {"__tostring", to_string}, {NULL, NULL}};
   lampl_state *S = lampl_state_of(L);
   luaL_newmetatable(L, "ampl.Tensor");

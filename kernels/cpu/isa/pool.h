@@ -4,7 +4,8 @@
 
 #include "cpu.h"
 
-/* The part of a side that window o covers: places first, first + step ... below stop; `pad` counts those in the padding. */
+/* The part of a side that window o covers: places first, first + step ... below stop; `pad` counts those in the
+ * padding. */
 typedef struct ampl_cpu_window { int64_t first, stop, step, span; } ampl_cpu_window;
 
 /* A pass over one image.  Strides in elements; lanes lie side by side in every tensor. */
@@ -26,7 +27,7 @@ typedef void (*ampl_cpu_pool_fn)(const ampl_cpu_pool_image *);
 typedef struct ampl_cpu_pool {
   ampl_cpu_pool_fn max;                         /* to: the windows */
   ampl_cpu_pool_fn scatter;                     /* to: the image, zeroed before; x: who has the largest value, y: dy */
-  ampl_cpu_pool_fn gather;                      /* to: the windows; x: who has the largest value; y: values, strides of x */
+  ampl_cpu_pool_fn gather; /* to: the windows; x: who has the largest value; y: values, strides of x */
   ampl_cpu_pool_fn mean;                        /* to: the windows */
   ampl_cpu_pool_fn mean_scatter;                /* to: the image, zeroed before; y: dy */
 } ampl_cpu_pool;
