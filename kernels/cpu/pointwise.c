@@ -4,12 +4,24 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 static const ampl_value no_params[AMPL_POINTWISE_PARAMS];
+
+/* 0.5 times an integer is no integer */
+static ampl_status whole_params(ampl_ctx *ctx, const ampl_args *in, const ampl_tensor *y) {
+  const ampl_arg *a = in->op->args + in->nt;
+  for (int i = 0; a[i].name; i++)
+    if (a[i].kind == AMPL_ARG_FLOAT && in->p[i].f != floor(in->p[i].f) && in->p[i].f == in->p[i].f)
+      return ampl_error(ctx, AMPL_EARG, "%s is %g, but the tensors hold %s; give an integer, or cast them", a[i].name,
+                        in->p[i].f, ampl_dtype_name((ampl_dtype)y->dtype));
+  return AMPL_OK;
+}
 
 static ampl_status run(ampl_ctx *ctx, int op, int params, const ampl_args *in, ampl_tensor *y) {
   ampl_value p[AMPL_POINTWISE_PARAMS];
   if (params == 0) return ampl_cpu_pointwise(ctx, op, y, in->t, in->nt, no_params);
+  if (!ampl_dtype_is_float((ampl_dtype)y->dtype)) AMPL_TRY(whole_params(ctx, in, y));
   for (int i = 0; i < AMPL_POINTWISE_PARAMS; i++) p[i] = i < params ? in->p[i] : no_params[i];
   return ampl_cpu_pointwise(ctx, op, y, in->t, in->nt, p);
 }
@@ -79,10 +91,22 @@ static ampl_status within_bounds(ampl_ctx *ctx, const ampl_args *in, ampl_tensor
   return clamp_kernel(ctx, &(ampl_args){in->op, x, 3, NULL}, out);
 }
 
+/* Integers have no fraction to give for x ^ -2 */
+static ampl_status power(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
+  const ampl_tensor *b = in->t[1];
+  int64_t exponent = 0;
+  if (b->flags & AMPL_T_NUMBER && b->dtype == AMPL_I64) memcpy(&exponent, b->data, sizeof exponent);
+  if (exponent < 0 && !ampl_dtype_is_float((ampl_dtype)out[0]->dtype))
+    return ampl_error(ctx, AMPL_EVALUE, "integers to the power %lld are no integers; cast with x:to(\"f32\")",
+                      (long long)exponent);
+  return pow_kernel(ctx, in, out);
+}
+
 const ampl_kernel ampl_cpu_pointwise_kernels[] = {
-/* Two know more than their formulas. */
+/* Three know more than their formulas. */
 #define nan_to_num_kernel finite_numbers
 #define clamp_kernel within_bounds
+#define pow_kernel power
 #define ENTRY(name) {#name, AMPL_DTYPE_NONE, name##_kernel},
 #define UNARY(name, ...) ENTRY(name) ENTRY(name##_backward)
 #define UNARY_PLAIN(name, ...) ENTRY(name)

@@ -151,6 +151,9 @@ register("interpolate", function(...)
   })
 end)
 
+---x:where(condition, y): x where the condition is true, else y.
+core.register_method("where", function(x, condition, y) return core.where(condition, x, y) end)
+
 ---x itself when it is row-major in memory, else a copy that is.
 core.register_method("contiguous", function(x)
   return x:is_contiguous() and x or core.internal.contiguous(x)

@@ -97,7 +97,7 @@ static void check_random (int dtype) {
 static void check_integers (int dtype) {
   for (int i = 0; i < 100000; i++) {
     const int shift = 10 + (int)below(50);
-    int64_t v = ((int64_t)(1024 + below(1024)) << shift >> 10) + ((int64_t)below(3) - 1);
+    int64_t v = ((int64_t)(1024 + below(1024)) << (shift - 10)) + ((int64_t)below(3) - 1);
     if (one_in(2)) v += (int64_t)1 << (shift > 8 ? shift - 8 : 0);
     if (one_in(2)) v = -v;
     /* as a double, with the low bits folded into one that keeps the side of halfway */
