@@ -28,8 +28,8 @@ static void row_job (void *ud, int64_t job, int thread) {
   int64_t output = job / p->chunks, from = job % p->chunks * p->chunk, to = at_most(from + p->chunk, p->n), first[3];
   const double a = constant(k->a, output), m = constant(k->m, output), b = k->b[output], c = constant(k->c, output);
   for (int i = 0; i < 3; i++) first[i] = p->kept[i].data ? ampl_cpu_offset(&p->kept[i], output) : 0;
-  for (int64_t pos = from; pos < to; pos += BLOCK) {
-    int64_t len = at_most(BLOCK, to - pos);
+  for (int64_t pos = from, len; pos < to; pos += len) {
+    len = ampl_cpu_run(&p->gone[X], pos, at_most(BLOCK, to - pos));
     const void *x = ampl_cpu_load(&p->gone[X], k->work, first[X], pos, len, buf[0]);
     const void *dy = k->dy ? ampl_cpu_load(&p->gone[DY], k->work, first[DY], pos, len, buf[1]) : NULL;
     void *y = ampl_cpu_target(&p->gone[Y], k->work, first[Y], pos, len, buf[0]);

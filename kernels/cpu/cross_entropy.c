@@ -120,11 +120,17 @@ static void lay_out (task *t, const ampl_tensor *x, ampl_tensor *dx) {
   t->tiles = t->m >= 4 && step && t->classes > 1 && by > step ? (t->m + TILE - 1) / TILE : 0;
 }
 
-/* Value c of row r, by itself */
-static double value (const task *t, int64_t r, int64_t c) {
+/* One element by its address, whatever its dtype */
+static double element (int dtype, const char *p) {
   double v;
-  const double *p = ampl_cpu_load(&t->along, AMPL_WORK_F64, ampl_cpu_offset(&t->row, r), c, 1, &v);
-  return *p;
+  if (dtype == AMPL_F32) return *(const float *)p;
+  ampl_cpu_widen(AMPL_WORK_F64, &v, dtype, p, 1, 1);
+  return v;
+}
+
+/* Value c of the row that begins at `first` */
+static double value (const task *t, int64_t first, int64_t c) {
+  return element(t->along.dtype, t->along.data + (first + c * t->along.stride[0]) * (int64_t)ampl_dtype_size((ampl_dtype)t->along.dtype));
 }
 
 /* The weights of row r's targets: of the label's own, and of every class times its weight */
@@ -134,7 +140,7 @@ static double each_part (const task *t) { return t->smoothing / (double)t->class
 /* ------------------------------------------------------------------------------------------------ forward --------- */
 
 /* From what a row came to: its largest value, its sum of exp, and, for smoothing, its weighted sum */
-static void row_loss (const task *t, int64_t r, const ampl_cpu_part *part, double weighted_sum) {
+static void row_loss (const task *t, int64_t r, int64_t first, const ampl_cpu_part *part, double weighted_sum) {
   double top = part->a.f, log_sum = log(part->b.f);
   if (isinf(top)) top = 0, log_sum = part->a.f > 0 ? INFINITY : log_sum;
   t->lse[r] = top + log_sum;
@@ -142,7 +148,7 @@ static void row_loss (const task *t, int64_t r, const ampl_cpu_part *part, doubl
     t->loss[r] = 0;
     return;
   }
-  double loss = label_part(t, r) * ((top - value(t, r, t->label[r])) + log_sum);
+  double loss = label_part(t, r) * ((top - value(t, first, t->label[r])) + log_sum);
   if (t->smoothing > 0) loss += each_part(t) * (t->all_weights * t->lse[r] - weighted_sum);
   t->loss[r] = loss;
 }
@@ -183,7 +189,7 @@ static void row_job (void *ud, int64_t r, int thread) {
     ampl_cpu_fold_merge(AMPL_FOLD_LOG_SUM_EXP, t->work, &all, c, &one, n, 1);
     if (t->smoothing > 0) sum += weighted_sum(t, x, c, n);
   }
-  row_loss(t, r, &all, sum);
+  row_loss(t, r, first, &all, sum);
 }
 
 /* The rows that tile `job` is; their number */
@@ -216,7 +222,8 @@ static void tile_job (void *ud, int64_t job, int thread) {
     if (c) ampl_cpu_fold_merge(AMPL_FOLD_LOG_SUM_EXP, t->work, all, c, some, rows, m);
     if (t->smoothing > 0) add_weighted(t, x, ld, c, rows, m, sum);
   }
-  for (int64_t j = 0; j < m; j++) row_loss(t, r + j, &all[j], sum[j]);
+  const int64_t first = ampl_cpu_offset(&t->row, r), next = t->row.stride[t->row.nd - 1];
+  for (int64_t j = 0; j < m; j++) row_loss(t, r + j, first + j * next, &all[j], sum[j]);
 }
 
 static double total_weight (const task *t) {
@@ -329,42 +336,54 @@ static void back_row_job (void *ud, int64_t r, int thread) {
   }
 }
 
-/* One element of dx */
-static void set (const task *t, int64_t r, int64_t c, double v) {
-  ampl_cpu_store(&t->dalong, AMPL_WORK_F64, ampl_cpu_offset(&t->drow, r), c, 1, &v);
+/* Element c of the row of dx that begins at `first` */
+static void set (const task *t, int64_t first, int64_t c, double v) {
+  int64_t size = (int64_t)ampl_dtype_size((ampl_dtype)t->dalong.dtype);
+  char *p = t->dalong.data + (first + c * t->dalong.stride[0]) * size;
+  if (t->dalong.dtype == AMPL_F32) *(float *)p = (float)v;
+  else ampl_cpu_narrow(AMPL_WORK_F64, &v, t->dalong.dtype, p, 1, 1);
+}
+
+/* The labels' own elements, and rows that do not count, whatever x is there */
+static void finish_tile (const task *t, int64_t r, int64_t m, const constants *k) {
+  const int64_t from = ampl_cpu_offset(&t->row, r), to = ampl_cpu_offset(&t->drow, r);
+  const int64_t xnext = t->row.stride[t->row.nd - 1], next = t->drow.stride[t->drow.nd - 1];
+  for (int64_t j = 0; j < m; j++) {
+    int64_t label = t->label[r + j], at = to + j * next;
+    if (label == IGNORED)
+      for (int64_t c = 0; c < t->classes; c++) set(t, at, c, 0);
+    else
+      set(t, at, label, exp(value(t, from + j * xnext, label) - k[j].a) * k[j].b - k[j].each * t->weight[label] - k[j].own);
+  }
 }
 
 static void back_tile_job (void *ud, int64_t job, int thread) {
   const task *t = ud;
-  double buf[TILE];
+  double buf[ROWS * TILE];
   constants k[TILE];
   float a[TILE], b[TILE];
   (void)thread;
-  int64_t r, m = tile_of(t, job, &r);
+  int64_t r, m = tile_of(t, job, &r), from = t->along.stride[0], to = t->dalong.stride[0];
   for (int64_t j = 0; j < m; j++) {
     k[j] = t->label[r + j] == IGNORED ? (constants){0, 0, 0, 0} : constants_of(t, r + j);
     a[j] = (float)k[j].a, b[j] = (float)k[j].b;
   }
-  for (int64_t c = 0; c < t->classes; c++) {
-    const void *x = ampl_cpu_load(&t->row, t->work, c * t->along.stride[0], r, m, buf);
-    void *y = ampl_cpu_target(&t->drow, t->work, c * t->dalong.stride[0], r, m, buf);
-    if (t->work == AMPL_WORK_F32) {
-      loops()->cols[0](y, x, m, a, b);
-      if (t->smoothing > 0)
-        for (int64_t j = 0; j < m; j++) ((float *)y)[j] -= (float)(k[j].each * t->weight[c]);
-    } else {
-      for (int64_t j = 0; j < m; j++)
-        ((double *)y)[j] = exp(((const double *)x)[j] - k[j].a) * k[j].b - k[j].each * t->weight[c];
+  for (int64_t c = 0; c < t->classes; c += ROWS) {
+    int64_t rows = at_most(ROWS, t->classes - c), ldx, ldy;
+    const void *x = ampl_cpu_load_rows(&t->row, t->work, c * from, from, r, rows, m, buf, &ldx);
+    void *y = ampl_cpu_target_rows(&t->drow, t->work, c * to, to, r, m, buf, &ldy);
+    if (t->work == AMPL_WORK_F32) loops()->cols[0](y, ldy, x, ldx, rows, m, a, b);
+    for (int64_t i = 0; i < rows; i++) {
+      double w = t->weight[c + i];
+      if (t->work == AMPL_WORK_F64)
+        for (int64_t j = 0; j < m; j++)
+          ((double *)y)[i * ldy + j] = exp(((const double *)x)[i * ldx + j] - k[j].a) * k[j].b - k[j].each * w;
+      else if (t->smoothing > 0)
+        for (int64_t j = 0; j < m; j++) ((float *)y)[i * ldy + j] -= (float)(k[j].each * w);
     }
-    ampl_cpu_store(&t->drow, t->work, c * t->dalong.stride[0], r, m, y);
+    ampl_cpu_store_rows(&t->drow, t->work, c * to, to, r, rows, m, y);
   }
-  for (int64_t j = 0; j < m; j++) {     /* the labels' own elements, and rows that do not count, whatever x is there */
-    int64_t label = t->label[r + j];
-    if (label == IGNORED)
-      for (int64_t c = 0; c < t->classes; c++) set(t, r + j, c, 0);
-    else
-      set(t, r + j, label, exp(value(t, r + j, label) - k[j].a) * k[j].b - k[j].each * t->weight[label] - k[j].own);
-  }
+  finish_tile(t, r, m, k);
 }
 
 /* Operands dy, x, target, weight, lse, total; parameters ignore_index, reduction, label_smoothing */
@@ -392,12 +411,14 @@ static ampl_status class_targets (ampl_ctx *ctx, const ampl_args *in, ampl_tenso
   task t = {.work = work_of(x), .smoothing = in->p[1].f};
   AMPL_TRY(begin(ctx, &t, x->ndim, x->shape, in->t[1], in->t[2], in->p[0].i));
   lay_out(&t, x, out[0]);
-  for (int64_t r = 0; r < t.rows; r++)
+  for (int64_t r = 0; r < t.rows; r++) {
+    int64_t first = ampl_cpu_offset(&t.drow, r);
     for (int64_t c = 0; c < t.classes; c++) {
       bool counts = t.label[r] != IGNORED;
       double each = counts ? each_part(&t) * t.weight[c] : 0;
-      set(&t, r, c, counts && t.label[r] == c ? label_part(&t, r) + each : each);
+      set(&t, first, c, counts && t.label[r] == c ? label_part(&t, r) + each : each);
     }
+  }
   end(ctx, &t);
   return AMPL_OK;
 }
@@ -411,7 +432,7 @@ static ampl_status nll_loss (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **o
   AMPL_TRY(begin(ctx, &t, x->ndim, x->shape, in->t[1], in->t[2], in->p[0].i));
   lay_out(&t, x, NULL);
   for (int64_t r = 0; r < t.rows; r++)
-    t.loss[r] = t.label[r] == IGNORED ? 0 : -t.weight[t.label[r]] * value(&t, r, t.label[r]);
+    t.loss[r] = t.label[r] == IGNORED ? 0 : -t.weight[t.label[r]] * value(&t, ampl_cpu_offset(&t.row, r), t.label[r]);
   double total = total_weight(&t);
   store_scalar(out[1], total);
   store_loss(&t, in->p[1].i, total, out[0]);
@@ -428,7 +449,7 @@ static ampl_status nll_loss_backward (ampl_ctx *ctx, const ampl_args *in, ampl_t
   memset(dx->data, 0, (size_t)dx->numel * ampl_dtype_size((ampl_dtype)dx->dtype));
   spread_gradient(&t, in->t[0], in->p[2].i, in->t[3]);
   for (int64_t r = 0; r < t.rows; r++)
-    if (t.label[r] != IGNORED) set(&t, r, t.label[r], -t.weight[t.label[r]] * t.loss[r]);
+    if (t.label[r] != IGNORED) set(&t, ampl_cpu_offset(&t.drow, r), t.label[r], -t.weight[t.label[r]] * t.loss[r]);
   end(ctx, &t);
   return AMPL_OK;
 }

@@ -119,6 +119,17 @@ void ampl_cpu_fold_row (ampl_cpu_fold fold, ampl_cpu_work w, double p, const voi
   }
 }
 
+void ampl_cpu_fold_rows (ampl_cpu_fold fold, ampl_cpu_work w, double p, const void *x, int64_t ld, int64_t m, int64_t n,
+                         ampl_cpu_part *part) {
+  if (w != AMPL_WORK_F32 || fold == AMPL_FOLD_SUM_POW || fold == AMPL_FOLD_SUM_SQUARES) {
+    for (int64_t i = 0; i < m; i++)
+      ampl_cpu_fold_row(fold, w, p, (const char *)x + i * ld * (int64_t)ampl_cpu_work_size(w), n, &part[i]);
+    return;
+  }
+  ampl_cpu_fold_row_fn row = folds()->row[fold];
+  for (int64_t i = 0; i < m; i++) row((const float *)x + i * ld, n, &part[i].a.f, &part[i].b.f);
+}
+
 void ampl_cpu_fold_cols (ampl_cpu_fold fold, ampl_cpu_work w, double p, const void *x, int64_t ld, int64_t rows,
                          int64_t m, ampl_cpu_part *part) {
   float a[AMPL_FOLD_COLS], b[AMPL_FOLD_COLS];

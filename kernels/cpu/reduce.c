@@ -20,6 +20,7 @@ typedef struct plan {
   int64_t inner, outer, tiles;          /* by columns: outputs = outer * inner, inner in `tiles` tiles */
   int64_t chunk, chunks;                /* of the n values of an output */
   int64_t group, jobs;                  /* by rows: outputs a job takes; by columns: tiles */
+  bool short_rows;                      /* a block holds many of them */
   ampl_cpu_part *parts;                 /* [chunks][outputs], where there is more than one chunk */
 } plan;
 
@@ -93,8 +94,8 @@ static void row_part (const plan *p, int64_t output, int64_t from, int64_t to, v
                       ampl_cpu_part *part) {
   const ampl_cpu_reduction *r = p->r;
   int64_t first = ampl_cpu_offset(&p->kept, output), zfirst = r->z ? ampl_cpu_offset(&p->zkept, output) : 0;
-  for (int64_t pos = from; pos < to; pos += AMPL_FOLD_BLOCK) {
-    int64_t len = at_most(AMPL_FOLD_BLOCK, to - pos);
+  for (int64_t pos = from, len; pos < to; pos += len) {
+    len = ampl_cpu_run(&p->gone, pos, at_most(AMPL_FOLD_BLOCK, to - pos));
     const void *x = ampl_cpu_load(&p->gone, r->work, first, pos, len, buf);
     ampl_cpu_part one;
     if (r->z) {
@@ -104,6 +105,18 @@ static void row_part (const plan *p, int64_t output, int64_t from, int64_t to, v
       ampl_cpu_fold_row(r->fold, r->work, r->p, x, len, &one);
     }
     ampl_cpu_fold_merge(r->fold, r->work, part, pos - from, &one, len, 1);
+  }
+}
+
+/* Rows of a few values, as many at a time as lie at one distance and fit a block */
+static void short_rows (const plan *p, int64_t output, int64_t m, void *buf, ampl_cpu_part *parts) {
+  const ampl_cpu_reduction *r = p->r;
+  int last = p->kept.nd - 1;
+  int64_t inner = p->kept.shape[last], step = p->kept.stride[last], most = AMPL_FOLD_BLOCK / p->n, ld;
+  for (int64_t end = output + m, rows; output < end; output += rows, parts += rows) {
+    rows = at_most(at_most(end - output, most), inner - output % inner);
+    const void *x = ampl_cpu_load_rows(&p->gone, r->work, ampl_cpu_offset(&p->kept, output), step, 0, rows, p->n, buf, &ld);
+    ampl_cpu_fold_rows(r->fold, r->work, r->p, x, ld, rows, p->n, parts);
   }
 }
 
@@ -119,7 +132,9 @@ static void row_job (void *ud, int64_t job, int thread) {
   }
   ampl_cpu_part parts[GROUP_MAX];
   int64_t first = job * p->group, m = at_most(p->group, p->outputs - first);
-  for (int64_t j = 0; j < m; j++) row_part(p, first + j, 0, p->n, buf, zbuf, &parts[j]);
+  if (p->short_rows) short_rows(p, first, m, buf, parts);
+  else
+    for (int64_t j = 0; j < m; j++) row_part(p, first + j, 0, p->n, buf, zbuf, &parts[j]);
   deliver(p, parts, first, m);
 }
 
@@ -132,41 +147,27 @@ static void plan_rows (plan *p) {
     p->chunks = ceil_div(p->n, p->chunk);
   }
   int64_t group = JOB / p->n;
+  p->short_rows = p->gone.nd == 1 && p->n <= AMPL_FOLD_BLOCK / 8 && !p->r->z;
   p->group = p->chunks > 1 || group < 1 ? 1 : at_most(group, GROUP_MAX);
   p->jobs = ceil_div(p->outputs, p->group) * p->chunks;
 }
 
 /* ------------------------------------------------------------------------------------------------ by columns ------ */
 
-/* `rows` rows of m columns, the first one at `first` + row `from`; in place where they can be */
-static const void *col_block (const ampl_cpu_stream *x, const ampl_cpu_stream *gone, ampl_cpu_work w, int64_t first,
-                              int64_t from, int64_t rows, int64_t m, void *buf, int64_t *ld) {
-  int64_t step = x->stride[x->nd - 1], size = (int64_t)ampl_dtype_size((ampl_dtype)x->dtype);
-  if (gone->nd == 1 && step == 1 && ampl_cpu_work_of(x->dtype) == w && size == (int64_t)ampl_cpu_work_size(w)) {
-    *ld = gone->stride[0];
-    return x->data + (first + from * *ld) * size;
-  }
-  *ld = m;
-  for (int64_t i = 0; i < rows; i++) {
-    const char *row = x->data + (first + ampl_cpu_offset(gone, from + i)) * size;
-    ampl_cpu_widen(w, (char *)buf + i * m * (int64_t)ampl_cpu_work_size(w), x->dtype, row, step, m);
-  }
-  return buf;
-}
-
-enum { SPACE = AMPL_FOLD_ROWS * AMPL_FOLD_COLS };
+enum { SPACE = AMPL_FOLD_ROWS * AMPL_FOLD_COLS, ROWS_MAX = 256 };
 
 static void col_parts (const plan *p, int64_t output, int64_t m, int64_t from, int64_t to, double (*buf)[SPACE],
                        ampl_cpu_part *parts) {
   const ampl_cpu_reduction *r = p->r;
   ampl_cpu_part some[AMPL_FOLD_COLS];
-  int64_t first = ampl_cpu_offset(&p->kept, output), zfirst = r->z ? ampl_cpu_offset(&p->zkept, output) : 0, ld, ldz;
-  for (int64_t pos = from; pos < to; pos += AMPL_FOLD_ROWS) {
-    int64_t rows = at_most(AMPL_FOLD_ROWS, to - pos);
-    const void *x = col_block(&p->kept, &p->gone, r->work, first, pos, rows, m, buf[0], &ld);
+  const int64_t most = at_most(SPACE / m, ROWS_MAX);    /* narrow tiles take more rows: parts cost time, too */
+  int64_t ld, ldz;
+  for (int64_t pos = from; pos < to; pos += most) {
+    int64_t rows = at_most(most, to - pos);
+    const void *x = ampl_cpu_load_grid(&p->kept, &p->gone, r->work, output, pos, rows, m, buf[0], &ld);
     ampl_cpu_part *into = pos == from ? parts : some;
     if (r->z) {
-      const void *z = col_block(&p->zkept, &p->zgone, r->work, zfirst, pos, rows, m, buf[1], &ldz);
+      const void *z = ampl_cpu_load_grid(&p->zkept, &p->zgone, r->work, output, pos, rows, m, buf[1], &ldz);
       ampl_cpu_fold_dot_cols(r->work, x, ld, z, ldz, rows, m, r->center + output, into);
     } else {
       ampl_cpu_fold_cols(r->fold, r->work, r->p, x, ld, rows, m, into);

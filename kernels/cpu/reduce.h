@@ -13,9 +13,11 @@
 typedef union ampl_cpu_cell { double f; int64_t i; } ampl_cpu_cell;
 typedef struct ampl_cpu_part { ampl_cpu_cell a, b; } ampl_cpu_part;
 
-/* The part of n >= 1 values side by side, and those of m columns of `rows` >= 1 rows (at most AMPL_FOLD_COLS and
- * AMPL_FOLD_ROWS).  p is the exponent of AMPL_FOLD_SUM_POW. */
+/* The part of n >= 1 values side by side, and those of m columns of `rows` >= 1 rows (at most AMPL_FOLD_COLS columns).  p is the exponent of AMPL_FOLD_SUM_POW. */
 void ampl_cpu_fold_row (ampl_cpu_fold fold, ampl_cpu_work w, double p, const void *x, int64_t n, ampl_cpu_part *part);
+/* The parts of m rows of n values each, `ld` apart. */
+void ampl_cpu_fold_rows (ampl_cpu_fold fold, ampl_cpu_work w, double p, const void *x, int64_t ld, int64_t m, int64_t n,
+                         ampl_cpu_part *part);
 void ampl_cpu_fold_cols (ampl_cpu_fold fold, ampl_cpu_work w, double p, const void *x, int64_t ld, int64_t rows,
                          int64_t m, ampl_cpu_part *part);
 /* The same for AMPL_FOLD_DOT. */

@@ -15,8 +15,9 @@ typedef struct job {
   bool            tiled;
   int64_t         n, lines, m, tiles;
   ampl_cpu_stream x[3], along[3];       /* forward: x, y; backward: dy, y, dx */
-  char           *scratch;              /* a whole line for each operand and thread */
-  size_t          line_bytes;
+  int64_t         group;                /* lines that a job takes */
+  char           *scratch;              /* room for whole lines, `space` bytes a thread; NULL: lines are too long */
+  size_t          space;
 } job;
 
 static const ampl_cpu_softmax *loops (void) { return AMPL_CPU_BEST(ampl_cpu_softmax); }
@@ -49,11 +50,16 @@ static void constants (const job *s, const ampl_cpu_part *part, double *a, doubl
   *b = s->is_log ? log(part->b.f) : 1 / part->b.f;
 }
 
-static void whole_line (const job *s, int64_t from, int64_t to, char *buf) {
-  const float *x = ampl_cpu_load(&s->along[0], s->work, from, 0, s->n, buf);
-  float *y = ampl_cpu_target(&s->along[1], s->work, to, 0, s->n, buf);
-  loops()->row[s->is_log](y, x, s->n);
-  ampl_cpu_store(&s->along[1], s->work, to, 0, s->n, y);
+/* Lines at one distance from each other */
+static void whole_lines (const job *s, int64_t line, int64_t lines, char *buf) {
+  int last = s->x[0].nd - 1;
+  int64_t from = ampl_cpu_offset(&s->x[0], line), to = ampl_cpu_offset(&s->x[1], line), ldx, ldy;
+  int64_t xstep = s->x[0].stride[last], ystep = s->x[1].stride[last];
+  const float *x = ampl_cpu_load_rows(&s->along[0], s->work, from, xstep, 0, lines, s->n, buf, &ldx);
+  float *y = ampl_cpu_target_rows(&s->along[1], s->work, to, ystep, 0, s->n, buf, &ldy);
+  void (*row)(float *, const float *, int64_t) = loops()->row[s->is_log];
+  for (int64_t i = 0; i < lines; i++) row(y + i * ldy, x + i * ldx, s->n);
+  ampl_cpu_store_rows(&s->along[1], s->work, to, ystep, 0, lines, s->n, y);
 }
 
 static void long_line (const job *s, int64_t from, int64_t to) {
@@ -76,11 +82,14 @@ static void long_line (const job *s, int64_t from, int64_t to) {
   }
 }
 
-static void line_job (void *ud, int64_t line, int thread) {
+static void line_job (void *ud, int64_t job_number, int thread) {
   const job *s = ud;
-  int64_t from = ampl_cpu_offset(&s->x[0], line), to = ampl_cpu_offset(&s->x[1], line);
-  if (s->scratch) whole_line(s, from, to, s->scratch + (size_t)thread * s->line_bytes);
-  else long_line(s, from, to);
+  int64_t line = job_number * s->group, end = at_most(line + s->group, s->lines);
+  for (int64_t lines; line < end; line += lines) {
+    lines = s->scratch ? at_most(end - line, s->m - line % s->m) : 1;
+    if (s->scratch) whole_lines(s, line, lines, s->scratch + (size_t)thread * s->space);
+    else long_line(s, ampl_cpu_offset(&s->x[0], line), ampl_cpu_offset(&s->x[1], line));
+  }
 }
 
 /* The tile that a job is: lines `line` to line + m - 1 */
@@ -108,12 +117,15 @@ static void tile_job (void *ud, int64_t tile, int thread) {
     constants(s, &parts[j], &c.a[j], &c.b[j]);
     a[j] = (float)c.a[j], b[j] = (float)c.b[j];
   }
-  for (int64_t k = 0; k < s->n; k++) {
-    const void *x = ampl_cpu_load(&s->x[0], s->work, k * from, line, m, buf);
-    void *y = ampl_cpu_target(&s->x[1], s->work, k * to, line, m, buf);
-    if (s->work == AMPL_WORK_F32) loops()->cols[s->is_log](y, x, m, a, b);
-    else f64_forward(s, y, x, m, c.a, c.b, 1);
-    ampl_cpu_store(&s->x[1], s->work, k * to, line, m, y);
+  for (int64_t k = 0; k < s->n; k += ROWS) {
+    int64_t rows = at_most(ROWS, s->n - k), ldy;
+    const void *x = ampl_cpu_load_rows(&s->x[0], s->work, k * from, from, line, rows, m, buf, &ld);
+    void *y = ampl_cpu_target_rows(&s->x[1], s->work, k * to, to, line, m, buf, &ldy);
+    if (s->work == AMPL_WORK_F32) loops()->cols[s->is_log](y, ldy, x, ld, rows, m, a, b);
+    else
+      for (int64_t r = 0; r < rows; r++)
+        f64_forward(s, (double *)y + r * ldy, (const double *)x + r * ld, m, c.a, c.b, 1);
+    ampl_cpu_store_rows(&s->x[1], s->work, k * to, to, line, rows, m, y);
   }
 }
 
@@ -173,13 +185,17 @@ static void back_tile_job (void *ud, int64_t tile, int thread) {
   int64_t line, m = tile_of(s, tile, &line);
   tile_dots(s, line, m, buf, dot);
   for (int64_t j = 0; j < m; j++) small[j] = (float)dot[j];
-  for (int64_t k = 0; k < s->n; k++) {
-    const void *dy = ampl_cpu_load(&s->x[0], s->work, k * s->along[0].stride[0], line, m, buf[0]);
-    const void *y = ampl_cpu_load(&s->x[1], s->work, k * s->along[1].stride[0], line, m, buf[1]);
-    void *dx = ampl_cpu_target(&s->x[2], s->work, k * s->along[2].stride[0], line, m, buf[0]);
-    if (s->work == AMPL_WORK_F32) loops()->back_cols[s->is_log](dx, dy, y, m, small);
-    else f64_back(s, dx, dy, y, m, dot, 1);
-    ampl_cpu_store(&s->x[2], s->work, k * s->along[2].stride[0], line, m, dx);
+  const int64_t step[3] = {s->along[0].stride[0], s->along[1].stride[0], s->along[2].stride[0]};
+  for (int64_t k = 0; k < s->n; k += ROWS) {
+    int64_t rows = at_most(ROWS, s->n - k), ld[3];
+    const void *dy = ampl_cpu_load_rows(&s->x[0], s->work, k * step[0], step[0], line, rows, m, buf[0], &ld[0]);
+    const void *y = ampl_cpu_load_rows(&s->x[1], s->work, k * step[1], step[1], line, rows, m, buf[1], &ld[1]);
+    void *dx = ampl_cpu_target_rows(&s->x[2], s->work, k * step[2], step[2], line, m, buf[0], &ld[2]);
+    if (s->work == AMPL_WORK_F32) loops()->back_cols[s->is_log](dx, ld[2], dy, ld[0], y, ld[1], rows, m, small);
+    else
+      for (int64_t r = 0; r < rows; r++)
+        f64_back(s, (double *)dx + r * ld[2], (const double *)dy + r * ld[0], (const double *)y + r * ld[1], m, dot, 1);
+    ampl_cpu_store_rows(&s->x[2], s->work, k * step[2], step[2], line, rows, m, dx);
   }
 }
 
@@ -197,14 +213,17 @@ static ampl_status run (ampl_ctx *ctx, int count, const ampl_tensor *const *t, i
   s.m = s.x[0].shape[s.x[0].nd - 1];
   s.tiles = (s.m + TILE - 1) / TILE;
   int threads = ampl_cpu_threads_for(ctx, 1.0 * (double)t[0]->numel);
-  s.line_bytes = (size_t)s.n * sizeof(float);
-  size_t bytes = (size_t)threads * s.line_bytes;
-  if (!s.tiled && !back && s.work == AMPL_WORK_F32 && s.n <= WHOLE) {
+  bool whole = !s.tiled && !back && s.work == AMPL_WORK_F32 && s.n <= WHOLE;
+  s.group = whole ? 1 + BLOCK / s.n : 1;
+  s.space = (size_t)(s.group * s.n) * sizeof(float);
+  size_t bytes = (size_t)threads * s.space;
+  if (whole) {
     s.scratch = ampl_cpu_scratch_get(ctx, bytes);
     if (!s.scratch) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of scratch", bytes);
   }
   if (s.tiled) ampl_cpu_parallel(threads, s.lines / s.m * s.tiles, back ? back_tile_job : tile_job, &s);
-  else ampl_cpu_parallel(threads, s.lines, back ? back_line_job : line_job, &s);
+  else if (back) ampl_cpu_parallel(threads, s.lines, back_line_job, &s);
+  else ampl_cpu_parallel(threads, (s.lines + s.group - 1) / s.group, line_job, &s);
   if (s.scratch) ampl_cpu_scratch_put(ctx, s.scratch, bytes);
   return AMPL_OK;
 }

@@ -317,6 +317,12 @@ static bool native (const ampl_cpu_stream *s, ampl_cpu_work w) {
   return s->dtype == (w == AMPL_WORK_F32 ? AMPL_F32 : w == AMPL_WORK_F64 ? AMPL_F64 : AMPL_I64);
 }
 
+int64_t ampl_cpu_run (const ampl_cpu_stream *s, int64_t pos, int64_t most) {
+  enum { WORTH_IT = 256 };
+  int64_t inner = s->shape[s->nd - 1], left = inner - (s->nd > 1 ? pos % inner : pos);
+  return inner >= WORTH_IT && left < most ? left : most;
+}
+
 /* The block in place, NULL where it does not lie there as it is needed */
 static void *in_place (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t pos, int64_t len) {
   int d = s->nd - 1;
@@ -372,8 +378,24 @@ const void *ampl_cpu_load_rows (const ampl_cpu_stream *s, ampl_cpu_work w, int64
   const void *there = in_place(s, w, first, pos, m);
   *ld = there ? step : m;
   if (there) return there;
-  for (int64_t i = 0; i < rows; i++)
-    ampl_cpu_load(s, w, first + i * step, pos, m, (char *)buf + i * m * (int64_t)ampl_cpu_work_size(w));
+  int64_t inner = s->stride[s->nd - 1], size = (int64_t)ampl_dtype_size((ampl_dtype)s->dtype);
+  const char *src = s->data + (first + ampl_cpu_offset(s, pos)) * size;
+  if (inner == 1 && step == m) ampl_cpu_widen(w, buf, s->dtype, src, 1, rows * m);
+  else
+    for (int64_t i = 0; i < rows; i++)
+      ampl_cpu_widen(w, (char *)buf + i * m * (int64_t)ampl_cpu_work_size(w), s->dtype, src + i * step * size, inner, m);
+  return buf;
+}
+
+const void *ampl_cpu_load_grid (const ampl_cpu_stream *s, const ampl_cpu_stream *down, ampl_cpu_work w, int64_t pos,
+                                int64_t from, int64_t rows, int64_t m, void *buf, int64_t *ld) {
+  if (down->nd == 1) return ampl_cpu_load_rows(s, w, from * down->stride[0], down->stride[0], pos, rows, m, buf, ld);
+  *ld = m;
+  for (int64_t i = 0; i < rows; i++) {
+    void *row = (char *)buf + i * m * (int64_t)ampl_cpu_work_size(w);
+    const void *at = ampl_cpu_load(s, w, ampl_cpu_offset(down, from + i), pos, m, row);
+    if (at != row) memcpy(row, at, (size_t)m * ampl_cpu_work_size(w));
+  }
   return buf;
 }
 
@@ -387,6 +409,11 @@ void *ampl_cpu_target_rows (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t f
 void ampl_cpu_store_rows (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t step, int64_t pos,
                           int64_t rows, int64_t m, const void *values) {
   if (values == in_place(s, w, first, pos, m)) return;
-  for (int64_t i = 0; i < rows; i++)
-    ampl_cpu_store(s, w, first + i * step, pos, m, (const char *)values + i * m * (int64_t)ampl_cpu_work_size(w));
+  int64_t inner = s->stride[s->nd - 1], size = (int64_t)ampl_dtype_size((ampl_dtype)s->dtype);
+  char *dst = s->data + (first + ampl_cpu_offset(s, pos)) * size;
+  if (inner == 1 && step == m) ampl_cpu_narrow(w, values, s->dtype, dst, 1, rows * m);
+  else
+    for (int64_t i = 0; i < rows; i++)
+      ampl_cpu_narrow(w, (const char *)values + i * m * (int64_t)ampl_cpu_work_size(w), s->dtype, dst + i * step * size, inner,
+                      m);
 }

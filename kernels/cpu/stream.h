@@ -48,13 +48,21 @@ int64_t ampl_cpu_offset (const ampl_cpu_stream *s, int64_t pos);
  * be taken through the dimension together; x[0]'s last dimension counts such neighbours. */
 bool ampl_cpu_lines (int count, const ampl_tensor *const *t, int64_t dim, ampl_cpu_stream *x, ampl_cpu_stream *along);
 
+/* How many of the next `most` elements to take as one block: where the tensor has long runs, those up to the end of the
+ * present one, so that they need not be put together. */
+int64_t ampl_cpu_run (const ampl_cpu_stream *s, int64_t pos, int64_t most);
+
 /* Whether memory runs along one of the dimensions in `dims` (bit d: dimension d): theirs is the shortest stride. */
 bool ampl_cpu_runs_along (const ampl_tensor *x, uint32_t dims);
 
 /* `rows` rows of m values each, the first at element `pos` of s and `first`, the others `step` elements apart: a pointer
- * and the distance of its rows; into the tensor, or `buf`, as ampl_cpu_load does it. */
+ * and the distance of its rows; into the tensor, or `buf`, as ampl_cpu_load does it.  The m values must lie within one
+ * position of all dimensions of s but the last. */
 const void *ampl_cpu_load_rows (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t step, int64_t pos,
                                 int64_t rows, int64_t m, void *buf, int64_t *ld);
+/* The same, the rows being elements from, from + 1 ... of the stream `down`, which only says how far they are apart. */
+const void *ampl_cpu_load_grid (const ampl_cpu_stream *s, const ampl_cpu_stream *down, ampl_cpu_work w, int64_t pos,
+                                int64_t from, int64_t rows, int64_t m, void *buf, int64_t *ld);
 void *ampl_cpu_target_rows (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t step, int64_t pos,
                             int64_t m, void *buf, int64_t *ld);
 void ampl_cpu_store_rows (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t step, int64_t pos,

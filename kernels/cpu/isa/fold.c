@@ -47,6 +47,7 @@ INLINE V loadn(const int fold, const float *x, int64_t n) {
 /* ------------------------------------------------------------------------------------------------ rows ------------ */
 
 INLINE float row(const int fold, const float *x, int64_t n) {
+  if (n <= VW) return across(fold, pre(fold, loadn(fold, x, n)));
   V a = vset(absent(fold)), b = a, c = a, d = a;
   int64_t i = 0;
   for (; i + 4 * VW <= n; i += 4 * VW) {

@@ -58,18 +58,25 @@ static void softmax_part(float *y, const float *x, int64_t n, float a, float b) 
     stpart(y + i, vmul(vexp(vsub(ldpart(x + i, n - i), vset(a))), vset(b)), n - i);
 }
 
-static void softmax_cols(float *y, const float *x, int64_t m, const float *a, const float *b) {
+INLINE void cols(const bool is_log, float *y, int64_t ldy, const float *x, int64_t ldx, int64_t rows, int64_t m,
+                 const float *a, const float *b) {
   for (int64_t j = 0; j < m; j += VW) {
     const int64_t n = m - j;
-    stpart(y + j, vmul(vexp(vsub(ldpart(x + j, n), ldpart(a + j, n))), ldpart(b + j, n)), n);
+    const V va = ldpart(a + j, n), vb = ldpart(b + j, n);
+    for (int64_t r = 0; r < rows; r++) {
+      const V off = vsub(ldpart(x + r * ldx + j, n), va);
+      stpart(y + r * ldy + j, is_log ? vsub(off, vb) : vmul(vexp(off), vb), n);
+    }
   }
 }
 
-static void log_softmax_cols(float *y, const float *x, int64_t m, const float *a, const float *b) {
-  for (int64_t j = 0; j < m; j += VW) {
-    const int64_t n = m - j;
-    stpart(y + j, vsub(vsub(ldpart(x + j, n), ldpart(a + j, n)), ldpart(b + j, n)), n);
-  }
+static void softmax_cols(float *y, int64_t ldy, const float *x, int64_t ldx, int64_t rows, int64_t m, const float *a,
+                         const float *b) {
+  cols(false, y, ldy, x, ldx, rows, m, a, b);
+}
+static void log_softmax_cols(float *y, int64_t ldy, const float *x, int64_t ldx, int64_t rows, int64_t m, const float *a,
+                             const float *b) {
+  cols(true, y, ldy, x, ldx, rows, m, a, b);
 }
 
 /* ------------------------------------------------------------------------------------------------ backward -------- */
@@ -106,10 +113,13 @@ INLINE void back(const bool is_log, float *dx, const float *dy, const float *y, 
     stpart(dx + i, gradient(is_log, ldpart(dy + i, n - i), ldpart(y + i, n - i), vset(sum)), n - i);
 }
 
-INLINE void back_cols(const bool is_log, float *dx, const float *dy, const float *y, int64_t m, const float *sum) {
+INLINE void back_cols(const bool is_log, float *dx, int64_t lddx, const float *dy, int64_t lddy, const float *y,
+                      int64_t ldy, int64_t rows, int64_t m, const float *sum) {
   for (int64_t j = 0; j < m; j += VW) {
     const int64_t n = m - j;
-    stpart(dx + j, gradient(is_log, ldpart(dy + j, n), ldpart(y + j, n), ldpart(sum + j, n)), n);
+    const V s = ldpart(sum + j, n);
+    for (int64_t r = 0; r < rows; r++)
+      stpart(dx + r * lddx + j, gradient(is_log, ldpart(dy + r * lddy + j, n), ldpart(y + r * ldy + j, n), s), n);
   }
 }
 
@@ -122,8 +132,9 @@ INLINE void back_cols(const bool is_log, float *dx, const float *dy, const float
   static void back_##suffix(float *dx, const float *dy, const float *y, int64_t n, float sum) {                        \
     back(is_log, dx, dy, y, n, sum);                                                                                   \
   }                                                                                                                    \
-  static void back_cols_##suffix(float *dx, const float *dy, const float *y, int64_t m, const float *sum) {            \
-    back_cols(is_log, dx, dy, y, m, sum);                                                                              \
+  static void back_cols_##suffix(float *dx, int64_t lddx, const float *dy, int64_t lddy, const float *y, int64_t ldy,  \
+                                 int64_t rows, int64_t m, const float *sum) {                                          \
+    back_cols(is_log, dx, lddx, dy, lddy, y, ldy, rows, m, sum);                                                       \
   }
 BOTH(plain, false)
 BOTH(log, true)
