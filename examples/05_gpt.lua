@@ -67,7 +67,7 @@ local function evaluate()                               -- mean loss over the wh
   return sum / n
 end
 
-local smooth, start = nil, os.time()
+local smooth, start = 0.0, os.time()
 for step = 1, o.steps do
   local loss = loss_of(batch())
   opt:zero_grad()
@@ -76,7 +76,7 @@ for step = 1, o.steps do
   utils.clip_grad_norm_(model, 1.0)
   if scaler:step(opt) then schedule:step() end
   scaler:update()
-  smooth = smooth and 0.99 * smooth + 0.01 * loss:item() or loss:item()
+  smooth = smooth + (loss:item() - smooth) / math.min(step, 100)                  -- about the mean of the last 100
   if step % 100 == 0 or step == o.steps or step <= 3 then
     print(("step %d  loss %.4f  lr %.2e  %d s"):format(step, smooth, schedule:get_last_lr()[1], os.time() - start))
   end

@@ -1,5 +1,5 @@
 /*
-** cpu.c: instruction set, settings, cache sizes, scratch memory, threads.
+** cpu.c: instruction set, settings, cache sizes, scratch memory, number of threads.
 */
 #include "cpu.h"
 #include "ctx.h"
@@ -132,14 +132,4 @@ void *ampl_cpu_scratch_get (ampl_ctx *ctx, size_t bytes) {
 void ampl_cpu_scratch_put (ampl_ctx *ctx, void *p, size_t bytes) {
   if (ctx) ampl_mem_put(ctx, ampl_device_at(0), p, bytes, AMPL_KIND_SCRATCH);
   else free(p);
-}
-
-void ampl_cpu_parallel (int threads, int64_t jobs, ampl_cpu_job_fn fn, void *ud) {
-  if (threads > jobs) threads = (int)jobs;
-  if (threads <= 1) {
-    for (int64_t job = 0; job < jobs; job++) fn(ud, job, 0);
-    return;
-  }
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-  for (int64_t job = 0; job < jobs; job++) fn(ud, job, omp_get_thread_num());
 }
