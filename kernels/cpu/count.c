@@ -42,7 +42,7 @@ static ampl_status fill_one_hot(ampl_ctx *ctx, const ampl_tensor *x, const int64
   shape[x->ndim] = classes;
   AMPL_TRY(ampl_cpu_new(ctx, x, AMPL_I64, x->ndim + 1, shape, out));
   int64_t *y = (*out)->data;
-  memset(y, 0, (size_t)(*out)->numel * sizeof *y);
+  ampl_cpu_zero(y, (size_t)(*out)->numel * sizeof *y);
   for (int64_t i = 0; i < x->numel; i++) y[i * classes + v[i] - base] = 1;
   return AMPL_OK;
 }
@@ -84,7 +84,7 @@ static ampl_status fill_bincount(ampl_ctx *ctx, const ampl_args *in, const int64
   AMPL_TRY(ampl_cpu_new(ctx, x, whole ? AMPL_I64 : ampl_is_float(weights) ? weights->dtype : AMPL_F64, 1, &n, out));
   if (!whole) return sum_weights(ctx, weights, v, base, *out);
   int64_t *y = (*out)->data;
-  memset(y, 0, (size_t)n * sizeof *y);
+  ampl_cpu_zero(y, (size_t)n * sizeof *y);
   for (int64_t i = 0; i < x->numel; i++) y[v[i] - base]++;
   return AMPL_OK;
 }

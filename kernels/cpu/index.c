@@ -292,7 +292,7 @@ static ampl_status add_elements(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor
 }
 
 static ampl_status gather_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
-  memset(out[0]->data, 0, (size_t)out[0]->numel * size_of(out[0]));
+  ampl_cpu_zero(out[0]->data, (size_t)out[0]->numel * size_of(out[0]));
   return add_elements(ctx, out[0], in->t[1], in->t[0], in->p[1].i);
 }
 

@@ -56,7 +56,7 @@ static ampl_status index_positions(ampl_ctx *ctx, const ampl_args *in, ampl_tens
   ampl_meta m = {.ndim = 0};
   AMPL_TRY(common_shape(ctx, in, &m));
   AMPL_TRY(ampl_cpu_new(ctx, x, AMPL_I64, m.ndim, m.shape, &out[0]));
-  memset(out[0]->data, 0, (size_t)out[0]->numel * sizeof(int64_t));
+  ampl_cpu_zero(out[0]->data, (size_t)out[0]->numel * sizeof(int64_t));
   for (int i = 1, d = 0; i < in->nt; i++) {
     const ampl_tensor *v = in->t[i];
     int64_t size = 1, *p;

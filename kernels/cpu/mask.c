@@ -93,7 +93,7 @@ static ampl_status masked_select_backward(ampl_ctx *ctx, const ampl_args *in, am
   uint16_t place[BLOCK];
   int64_t used = 0, size = (int64_t)ampl_dtype_size((ampl_dtype)dx->dtype);
   ampl_cpu_streams(1, &mask, dx->ndim, dx->shape, false, &s);
-  memset(dx->data, 0, (size_t)(dx->numel * size));
+  ampl_cpu_zero(dx->data, (size_t)(dx->numel * size));
   for (int64_t i = 0, n; i < s.n; i += n) {
     n = run_from(&s, i);
     int64_t found = places(some(&s, i, n, 1, buf), n, place);

@@ -5,6 +5,8 @@
 #include "ampl_backend.h"
 #include "cpu.h"
 
+#include <string.h>
+
 /* dst = src, element by element, over the index space `shape`, each with its strides (in elements, none negative). */
 void ampl_cpu_move(const ampl_ctx *ctx, size_t size, int nd, const int64_t *shape, void *dst,
                    const int64_t *dst_strides, const void *src, const int64_t *src_strides);
@@ -25,6 +27,11 @@ typedef struct ampl_cpu_axis {
  * has such a place). */
 void ampl_cpu_pick(const ampl_ctx *ctx, size_t size, int nd, const ampl_cpu_axis *axis, void *dst, const void *src,
                    const void *fill);
+
+/* Zeros; an empty tensor has no memory, which memset must not be given. */
+static inline void ampl_cpu_zero(void *p, size_t bytes) {
+  if (bytes > 0) memset(p, 0, bytes);
+}
 
 /* n elements of *value. */
 void ampl_cpu_fill(size_t size, void *dst, int64_t n, const void *value);

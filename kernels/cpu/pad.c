@@ -78,7 +78,10 @@ static ampl_status pad_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor 
   int64_t *block, shape[AMPL_RANK_MAX], n = dy->numel, most = dy->numel;
   size_t bytes;
   if (dx->numel == 0) return AMPL_OK;
-  if (dy->numel == 0) return memset(dx->data, 0, (size_t)dx->numel * ampl_dtype_size((ampl_dtype)dx->dtype)), AMPL_OK;
+  if (dy->numel == 0) {
+    ampl_cpu_zero(dx->data, (size_t)dx->numel * ampl_dtype_size((ampl_dtype)dx->dtype));
+    return AMPL_OK;
+  }
   AMPL_TRY(maps_get(ctx, dx->ndim, dx->shape, in->p[1].l, (int)in->p[2].i, map, &block, &bytes));
   for (int d = 0; d < dx->ndim; d++) {          /* the largest of the shapes on the way */
     n = n / dy->shape[d] * dx->shape[d];

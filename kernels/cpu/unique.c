@@ -26,7 +26,7 @@ static ampl_status tell(ampl_ctx *ctx, const ampl_args *in, const found *f, int 
   if (in->p[2].i) {
     AMPL_TRY(ampl_cpu_new(ctx, x, AMPL_I64, 1, &f->values, &out[2]));
     counts = out[2]->data;
-    memset(counts, 0, (size_t)f->values * sizeof *counts);
+    ampl_cpu_zero(counts, (size_t)f->values * sizeof *counts);
   }
   for (int64_t i = 0; i < f->n; i++) {
     value += f->first[i];
