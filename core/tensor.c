@@ -28,7 +28,7 @@ ampl_status ampl_meta_shape(ampl_ctx *ctx, ampl_meta *m, int ndim, const int64_t
       return ampl_error(ctx, AMPL_ENOMEM, "shape %s has more elements than memory has addresses",
                         ampl_shape_text(ctx, ndim, shape));
   m->ndim = ndim;
-  if (m->shape != shape) memcpy(m->shape, shape, (size_t)ndim * sizeof *shape);
+  if (ndim && m->shape != shape) memcpy(m->shape, shape, (size_t)ndim * sizeof *shape);
   return AMPL_OK;
 }
 
