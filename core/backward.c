@@ -338,14 +338,13 @@ static void expand_notes(const ampl_note *note, int n, ampl_meta *m) {
   }
 }
 
-/* dx[i]: references to what the formula gives. */
-static ampl_status run_formula(walk *w, task *t, const bool *need, ampl_tensor **dx) {
+/* dx[i]: references to what the formula gives.  wide: room for a flag of each operand. */
+static ampl_status run_formula(walk *w, task *t, const bool *need, bool *wide, ampl_tensor **dx) {
   ampl_node *n = t->node;
   ampl_tensor *few[8], **y = few;
   if (n->foreign.backward) return n->foreign.backward(n->foreign.ud, w->ctx, n->ny, t->grad, n->nx, dx, need);
   if (n->ny > 8) return ampl_error(w->ctx, AMPL_EUNSUPPORTED, "%s has too many outputs", n->op->name);
   ampl_meta few_metas[12], *metas = few_metas;
-  bool wide[256];
   if (n->nx + n->ny > 12 && !(metas = malloc((size_t)(n->nx + n->ny) * sizeof *metas))) return no_memory(w);
   expand_notes(n->xm, n->nx, metas);
   expand_notes(n->ym, n->ny, metas + n->nx);
@@ -416,10 +415,12 @@ static bool wanted(const walk *w, const ampl_node *n, int i) {
   return to->needed || (edge->node && captured_at(w, edge->node, edge->out, NULL) >= 0);
 }
 
+enum { FEW = 16 };                      /* operands of a node that need no heap */
+
 static ampl_status run_node(walk *w, task *t) {
   ampl_node *n = t->node;
-  bool any = false, need[256];
-  ampl_tensor *few[16] = {NULL}, **dx = few;
+  bool any = false, few_flags[2 * FEW], *need = few_flags;
+  ampl_tensor *few[FEW] = {NULL}, **dx = few;
   for (int k = 0; k < n->ny; k++) AMPL_TRY(run_hooks(w, n->hooks, k, &t->grad[k]));
   for (int k = 0; k < n->ny; k++) any |= t->grad[k] != NULL;
   AMPL_TRY(capture_outputs(w, t));
@@ -432,11 +433,14 @@ static ampl_status run_node(walk *w, task *t) {
                       "{retain_graph = true}",
                       name_of(n));
   AMPL_TRY(check_saved(w, n));
-  if (n->nx > 16 && !(dx = calloc(n->nx, sizeof *dx))) return no_memory(w);
+  if (n->nx > FEW) {
+    if (!(dx = calloc(n->nx, sizeof *dx + 2 * sizeof *need))) return no_memory(w);
+    need = (bool *)(dx + n->nx);
+  }
   for (int i = 0; i < n->nx; i++) need[i] = wanted(w, n, i);
   const int64_t base = w->ctx->index_base;
   w->ctx->index_base = n->index_base;
-  ampl_status s = run_formula(w, t, need, dx);
+  ampl_status s = run_formula(w, t, need, need + n->nx, dx);
   w->ctx->index_base = base;
   for (int i = 0; i < n->nx && s == AMPL_OK; i++)
     if (dx[i] && need[i]) s = conform(w, n, i, &dx[i]);

@@ -20,7 +20,7 @@ static ampl_node *node_new(ampl_ctx *ctx, int nx, int ny, int np, int nints) {
   }
   ampl_node *n = (ampl_node *)block;
   *n = (ampl_node){.refs = 1,
-                   .nx = (uint8_t)nx,
+                   .nx = (uint16_t)nx,
                    .ny = (uint8_t)ny,
                    .np = (uint16_t)np,
                    .nints = (uint16_t)nints,
@@ -202,7 +202,8 @@ static void own_output(ampl_node *n, ampl_tensor *y, int k) {
 
 ampl_status ampl_graph_record(ampl_ctx *ctx, const ampl_args *in, int nout, ampl_tensor **out, unsigned flags) {
   const ampl_op_info *info = ampl_op_info_of(in->op);
-  if (in->nt > 255) return ampl_error(ctx, AMPL_EUNSUPPORTED, "%d operands; at most 255 can be differentiated", in->nt);
+  if (in->nt > UINT16_MAX)
+    return ampl_error(ctx, AMPL_EUNSUPPORTED, "%d operands; at most %d can be differentiated", in->nt, UINT16_MAX);
   for (int k = 0; k < nout; k++)        /* an operand handed on as the result gets a header of its own */
     for (int i = 0; i < in->nt; i++)
       if (out[k] == in->t[i]) {

@@ -42,8 +42,8 @@ enum { AMPL_NODE_FREED = 1, AMPL_NODE_WIDE = 2 };       /* WIDE: gradients from 
 
 struct ampl_node {
   int            refs;
-  uint8_t        nx, ny, flags;
-  uint16_t       np, nints;
+  uint8_t        ny, flags;
+  uint16_t       nx, np, nints;
   const ampl_op *op;            /* NULL: foreign */
   ampl_ctx      *ctx;
   uint64_t       seq;

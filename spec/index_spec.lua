@@ -177,6 +177,18 @@ describe("pieces", function()
   end)
 end)
 
+describe("cat and stack", function()
+  it("take and differentiate long lists", function()
+    local list = {}
+    for i = 1, 1000 do list[i] = ampl.full({2}, i, {dtype = "f32"}):requires_grad_(true) end
+    (ampl.cat(list) * ampl.arange(2000)):sum():backward()
+    assert.same({1998, 1999}, values(list[1000].grad))
+    assert.same({512, 513}, values(list[257].grad))
+    ampl.stack(list, 2)[2]:square():sum():backward()
+    assert.same({512, 513 + 2 * 257}, values(list[257].grad))
+  end)
+end)
+
 describe("sums over positions", function()
   -- thousands of values for a few places, in an order that chance gave
   local function gradient(dtype, threads)
