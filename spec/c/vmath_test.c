@@ -56,7 +56,7 @@ static const function functions[] = {
   {"sqrt", AMPL_PW_sqrt, sqrt, 0.5}, {"rsqrt", AMPL_PW_rsqrt, rsqrt_ref, 1.5}, {"sin", AMPL_PW_sin, sin, 1.8},
   {"cos", AMPL_PW_cos, cos, 2}, {"tan", AMPL_PW_tan, tan, 3}, {"asin", AMPL_PW_asin, asin, 1.7},
   {"acos", AMPL_PW_acos, acos, 1.2}, {"atan", AMPL_PW_atan, atan, 1.8}, {"sinh", AMPL_PW_sinh, sinh, 1.6},
-  {"cosh", AMPL_PW_cosh, cosh, 1.5}, {"tanh", AMPL_PW_tanh, tanh, 2.3}, {"erf", AMPL_PW_erf, erf, 1.2},
+  {"cosh", AMPL_PW_cosh, cosh, 1.5}, {"tanh", AMPL_PW_tanh, tanh, 2.3}, {"erf", AMPL_PW_erf, erf, 2},
   {"erfinv", AMPL_PW_erfinv, erfinv_ref, 4}, {"sigmoid", AMPL_PW_sigmoid, sigmoid_ref, 2},
 };
 

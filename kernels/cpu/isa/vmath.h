@@ -291,15 +291,48 @@ INLINE V vsinh (V x) {
 
 /* ---------------------------------------------------------------- erf */
 
-/* Up to 1: x + x P(x^2); beyond: 1 - e^-Q(|x|) */
+/* table[i] for i in 0 .. 15, lane by lane */
+INLINE V look_up (const float *table, I i) {
+#if defined ISA_AVX512
+  return _mm512_permutexvar_ps(i, _mm512_loadu_ps(table));
+#elif defined ISA_AVX2
+  V low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), i);
+  V high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), i);
+  return _mm256_blendv_ps(low, high, i_as_v(ishl(i, 28))); /* by bit 3 */
+#else
+  return (V){table[i[0]], table[i[1]], table[i[2]], table[i[3]]};
+#endif
+}
+
+/* erf(a) = a P(u) for a in [i / 4, (i + 1) / 4), u = a minus the middle of that interval; row k holds the coefficients
+   of u^k.  From 4 on erf rounds to 1. */
+static const float erf_table[6][16] = {
+  {0x1.1f5e1ap+0f, 0x1.13e08cp+0f, 0x1.fe8f16p-1f, 0x1.cacbc2p-1f, 0x1.9450bcp-1f, 0x1.611066p-1f,
+   0x1.3448f8p-1f, 0x1.0ee122p-1f, 0x1.e09a7ap-2f, 0x1.aed2p-2f, 0x1.8603ep-2f, 0x1.642828p-2f,
+   0x1.47ad4p-2f, 0x1.2f6828p-2f, 0x1.1a7b9p-2f, 0x1.08421p-2f},
+  {-0x1.7d900ap-4f, -0x1.09ac3cp-2f, -0x1.7edef6p-2f, -0x1.b29324p-2f, -0x1.ad1534p-2f, -0x1.82ad18p-2f,
+   -0x1.48b7c4p-2f, -0x1.0e9e18p-2f, -0x1.b87062p-3f, -0x1.67575ap-3f, -0x1.284242p-3f, -0x1.ef1beep-4f,
+   -0x1.a35764p-4f, -0x1.6793eep-4f, -0x1.37b3d8p-4f, -0x1.10c83ap-4f},
+  {-0x1.766afp-2f, -0x1.276b4ep-2f, -0x1.527662p-3f, -0x1.4579d6p-5f, 0x1.bbf076p-5f, 0x1.ab144ep-4f,
+   0x1.df89cp-4f, 0x1.b7ea86p-4f, 0x1.6bfc1ep-4f, 0x1.1e3198p-4f, 0x1.ba0a1ap-5f, 0x1.560bdap-5f,
+   0x1.0bd90cp-5f, 0x1.a9f504p-6f, 0x1.57e93cp-6f, 0x1.19936ap-6f},
+  {0x1.c5a67cp-5f, 0x1.24d544p-3f, 0x1.671ac4p-3f, 0x1.367a8p-3f, 0x1.8a285ap-4f, 0x1.3fc2f2p-5f,
+   -0x1.681ffap-10f, -0x1.5d2a96p-6f, -0x1.ae6beep-6f, -0x1.834a5p-6f, -0x1.3244fcp-6f, -0x1.cac458p-7f,
+   -0x1.52a6ccp-7f, -0x1.f70a74p-8f, -0x1.7b269p-8f, -0x1.229a76p-8f},
+  {0x1.b26622p-4f, 0x1.00cffep-4f, 0x1.039134p-9f, -0x1.6bb9dap-5f, -0x1.ee48e6p-5f, -0x1.9d322cp-5f,
+   -0x1.e8067ep-6f, -0x1.715754p-7f, -0x1.0b1908p-13f, 0x1.1ec982p-8f, 0x1.4a631cp-8f, 0x1.14193ep-8f,
+   0x1.9a7116p-9f, 0x1.2502f4p-9f, 0x1.a0c6ap-10f, 0x1.2c06d4p-10f},
+  {-0x1.3e92d4p-6f, -0x1.7a7cdep-5f, -0x1.7c4664p-5f, -0x1.a1dcd2p-6f, -0x1.54df7ep-11f, 0x1.d75b1ap-7f,
+   0x1.14e166p-6f, 0x1.8aa7ep-7f, 0x1.8382d4p-8f, 0x1.b7dd9cp-10f, -0x1.4075ccp-12f, -0x1.c4d5dp-11f,
+   -0x1.ab2b0ep-11f, -0x1.415554p-11f, -0x1.c026b6p-12f, -0x1.336a42p-12f},
+};
 INLINE V verf (V x) {
-  V a = vmin(vset(3.95f), vabs(x)), t = vmul(a, a);
-  V p = POLY7(t, 0x1.06eba8p-3f, -0x1.81274p-2f, 0x1.ce2d5p-4f, -0x1.b7fe9p-6f, 0x1.542e0ep-8f, -0x1.a50ae8p-11f,
-              0x1.4c339cp-14f);
-  V q = POLY8(a, -0x1.8b3f1ap-13f, 0x1.212c2cp+0f, 0x1.4434f8p-1f, 0x1.bc1868p-4f, -0x1.9d0a5ep-6f, 0x1.139618p-8f,
-              -0x1.cedf18p-12f, 0x1.6bf23p-16f);
-  V y = vselect(vlt(a, vset(1)), vfma(a, p, a), vsub(vset(1), vexp(vneg(q))));
-  return vselect(visnan(x), x, vcopysign(y, x));
+  V a = vmin(vset(0x1.fffffep1f), vabs(x)), k = vtrunc(vmul(a, vset(4)));
+  V u = vsub(vfnma(k, vset(0.25f), a), vset(0.125f)); /* exact */
+  I i = iand(v_to_i(k), iset(15)); /* a NaN must not reach beyond the table */
+  V p = look_up(erf_table[5], i);
+  UNROLL for (int row = 4; row >= 0; row--) p = vfma(p, u, look_up(erf_table[row], i));
+  return vselect(visnan(x), x, vcopysign(vmin(vset(1), vmul(a, p)), x));
 }
 
 /* x P(w) with w = -log(1 - x^2): one polynomial up to w = 5, one of sqrt(w) beyond */
