@@ -241,6 +241,19 @@ static ampl_device *device_of_call(const call *c) {
   return c->ctx->device;
 }
 
+/* The ops that a kernel calls are part of its own: they record no graph and cast nothing. */
+static ampl_status call_kernel(call *c, ampl_kernel_fn kernel, const ampl_args *in, ampl_tensor **out) {
+  ampl_modes *m = c->ctx->modes;
+  const bool grad = m->grad;
+  ampl_mode *region = m->autocast;
+  m->grad = false;
+  m->autocast = NULL;
+  const ampl_status s = kernel(c->ctx, in, out);
+  m->grad = grad;
+  m->autocast = region;
+  return s;
+}
+
 /* With every operand row-major, for kernels that ask for it. */
 static ampl_status run_dense(call *c, ampl_kernel_fn kernel, ampl_tensor **out) {
   ampl_tensor *few[2 * AMPL_TENSORS_MAX], **t = few;
@@ -248,7 +261,7 @@ static ampl_status run_dense(call *c, ampl_kernel_fn kernel, ampl_tensor **out) 
   bool strided = false;
   for (int i = 0; i < c->nt; i++) strided |= c->t[i] && !(c->t[i]->flags & AMPL_T_CONTIGUOUS);
   ampl_args in = args_of(c);
-  if (!strided) return kernel(c->ctx, &in, out);
+  if (!strided) return call_kernel(c, kernel, &in, out);
   if (c->nt > 2 * AMPL_TENSORS_MAX && !(t = ampl_obj_get(c->ctx, (size_t)c->nt * sizeof *t)))
     return ampl_error(c->ctx, AMPL_ENOMEM, "out of memory");
   const bool grad = c->ctx->modes->grad;
@@ -262,7 +275,7 @@ static ampl_status run_dense(call *c, ampl_kernel_fn kernel, ampl_tensor **out) 
   c->ctx->modes->grad = grad;
   c->ctx->op = name_of(c);
   in.t = t;
-  if (s == AMPL_OK) s = kernel(c->ctx, &in, out);
+  if (s == AMPL_OK) s = call_kernel(c, kernel, &in, out);
   for (int i = 0; i < made; i++)
     if (t[i] != c->t[i]) ampl_tensor_release(t[i]);
   if (t != few) ampl_obj_put(c->ctx, t, (size_t)c->nt * sizeof *t);
@@ -308,7 +321,7 @@ static ampl_status run_kernel(call *c, ampl_tensor **out, bool given) {
     AMPL_TRY(ampl_tensor_new(c->ctx, device, &c->meta[k], AMPL_KIND_TENSOR, &out[k]));
   if (c->op->flags & AMPL_OP_DENSE) return run_dense(c, kernel, out);
   const ampl_args in = args_of(c);
-  return kernel(c->ctx, &in, out);
+  return call_kernel(c, kernel, &in, out);
 }
 
 static ampl_status run_view(call *c, ampl_tensor **out) {

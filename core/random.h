@@ -1,5 +1,6 @@
-/* random.h: the context's random stream.  Philox 4x32-10 (kernels/philox.h) is counter-based: element i of a draw depends
- * on the seed and the draw's position + i alone, so every backend, any number of threads, and a recompute agree. */
+/* random.h: the context's random stream.  Philox 4x32-10 (kernels/philox.h) is counter-based: element i of a draw
+ * depends on the seed and the draw's position + i alone, so every backend, any number of threads, and a recompute
+ * agree. */
 #ifndef AMPL_RANDOM_H
 #define AMPL_RANDOM_H
 

@@ -1,5 +1,5 @@
 -- The gradient scaler, the accumulator, and what surrounds them: one test for each known trap, named by its number in
--- the list of AMP semantics that the project keeps to.
+-- the list of AMP semantics that the project keeps to.  Long because the list is.
 
 local ampl = require "ampl"
 local amp, F, nn, optim = ampl.amp, ampl.nn.functional, ampl.nn, ampl.optim

@@ -185,7 +185,9 @@ end
 function checks.memory(name, list)
   local function run()
     each(name, list, function(sample, i)
-      evaluate(name, sample, i, {dtype = takes(sample, "f32") and "f32" or "f64"})
+      for _, dtype in ipairs {"f64", "f32", "bf16"} do
+        if takes(sample, dtype) then evaluate(name, sample, i, {dtype = dtype}) end
+      end
     end)
     collectgarbage()
     collectgarbage()

@@ -1,9 +1,9 @@
 /* attention.c: scaled dot product attention:  y = dropout(softmax(scale * q k' + mask)) v.
  *
- * The internal op `attention` works on q (b, h, l, e), k (b, hk, s, e), v (b, hk, s, f), where h is a multiple of hk: heads
- * of q share those of k and v in groups.  Besides y it gives the logarithm of each row's sum (infinity for a row that may
- * look nowhere, whose result is 0) and where dropout's draw starts: what attention_backward needs to compute the weights
- * again, block by block.  So no kernel keeps an l x s matrix.
+ * The internal op `attention` works on q (b, h, l, e), k (b, hk, s, e), v (b, hk, s, f), where h is a multiple of hk:
+ * heads of q share those of k and v in groups.  Besides y it gives the logarithm of each row's sum (infinity for a row
+ * that may look nowhere, whose result is 0) and where dropout's draw starts: what attention_backward needs to compute
+ * the weights again, block by block.  So no kernel keeps an l x s matrix.
  *
  * Both are also composed of other ops (in f32 for 16-bit operands, as kernels sum): where there is no kernel, and, of
  * attention_backward, where its own gradient is asked for. */
@@ -81,7 +81,8 @@ static ampl_tensor *scores(ampl_eval *e, ampl_tensor *q, ampl_tensor *k, ampl_te
   if (!s || s->numel == 0) return s;
   if (p[AMPL_ATTENTION_CAUSAL].i) s = only_where(e, triangle(e, s), s, -INFINITY);
   if (!s || !mask) return s;
-  return mask->dtype == AMPL_BOOL ? only_where(e, mask, s, -INFINITY) : EV(e, add, T(s, ampl_eval_to(e, mask, s->dtype)));
+  return mask->dtype == AMPL_BOOL ? only_where(e, mask, s, -INFINITY)
+                                  : EV(e, add, T(s, ampl_eval_to(e, mask, s->dtype)));
 }
 
 /* softmax of the scores; *alive: rows that may look somewhere (the weights of others are 0), NULL for no scores */
@@ -109,7 +110,8 @@ static ampl_tensor *dropped(ampl_eval *e, ampl_tensor *w, ampl_tensor **draw, co
 static ampl_status compose_attention(ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
   ampl_tensor *q = in->t[0], *draw = NULL, *alive;
   const int64_t heads = q->shape[1], last = 3, two = 2;
-  ampl_tensor *s = scores(e, ampl_eval_wide(e, q), spread_heads(e, ampl_eval_wide(e, in->t[1]), heads), in->t[3], in->p);
+  ampl_tensor *s =
+      scores(e, ampl_eval_wide(e, q), spread_heads(e, ampl_eval_wide(e, in->t[1]), heads), in->t[3], in->p);
   ampl_tensor *w = dropped(e, weights(e, s, &alive), &draw, in->p);
   ampl_tensor *y = ampl_eval_to(e, EV(e, matmul, T(w, spread_heads(e, ampl_eval_wide(e, in->t[2]), heads))), q->dtype);
   ampl_tensor *sums = EV(e, logsumexp, T(s), P(V_L(1, &last), V_I(true)));
@@ -126,7 +128,8 @@ static ampl_status back_attention(ampl_grad *g) {
   ampl_tensor *d[4];
   memcpy(p, g->p, AMPL_ATTENTION_PARAMS * sizeof *p);
   p[AMPL_ATTENTION_MASK_GRAD] = V_I(g->need[3]);
-  ampl_eval_outs(&g->e, OP(attention_backward), T(g->dy[0], g->x[0], g->x[1], g->x[2], g->y[0], g->y[1], g->y[2], g->x[3]), p,
+  ampl_eval_outs(&g->e, OP(attention_backward),
+                 T(g->dy[0], g->x[0], g->x[1], g->x[2], g->y[0], g->y[1], g->y[2], g->x[3]), p,
                  AMPL_ATTENTION_PARAMS + 1, d);
   if (g->e.status != AMPL_OK) return g->e.status;
   for (int i = 0; i < 4; i++)
@@ -138,13 +141,15 @@ static ampl_status back_attention(ampl_grad *g) {
 AMPL_OP(attention, .doc = "Attention over heads; also the logarithms of the sums, and dropout's draw.",
         .args = {TENSOR_ONLY("q"), TENSOR_ONLY("k"), TENSOR_ONLY("v"), TENSOR_OPT_AS_IS("mask"), PARAMS}, .nout = 3,
         .flags = AMPL_OP_INTERNAL | AMPL_OP_RANDOM,
-        .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1) | AMPL_SAVE_X(2) | AMPL_SAVE_X(3) | AMPL_SAVE_Y(0) | AMPL_SAVE_Y(1) | AMPL_SAVE_Y(2),
+        .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1) | AMPL_SAVE_X(2) | AMPL_SAVE_X(3) | AMPL_SAVE_Y(0) | AMPL_SAVE_Y(1) |
+                AMPL_SAVE_Y(2),
         .infer = infer_attention, .backward = back_attention, .compose = compose_attention);
 
 /* With w the weights and w' what dropout left of them:  dv = w'' dy,  dw = dropout(dy v'),
  * ds = w * (dw - sum(dw * w)),  dq = scale ds k,  dk = scale ds' q,  dmask = ds. */
 static ampl_status compose_backward(ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
-  ampl_tensor *dy = ampl_eval_wide(e, in->t[0]), *q = ampl_eval_wide(e, in->t[1]), *k = ampl_eval_wide(e, in->t[2]), *v = ampl_eval_wide(e, in->t[3]), *draw = in->t[6];
+  ampl_tensor *dy = ampl_eval_wide(e, in->t[0]), *q = ampl_eval_wide(e, in->t[1]), *k = ampl_eval_wide(e, in->t[2]),
+              *v = ampl_eval_wide(e, in->t[3]), *draw = in->t[6];
   ampl_tensor *alive;
   if (!q || !k || !v || !dy) return e->status;
   const int64_t heads = q->shape[1], last = 3, none = 0;
@@ -153,7 +158,8 @@ static ampl_status compose_backward(ampl_eval *e, const ampl_args *in, ampl_tens
   ampl_tensor *w = weights(e, scores(e, q, kh, in->t[7], in->p), &alive);
   ampl_tensor *dv = EV(e, matmul, T(swap_last(e, dropped(e, w, &draw, in->p)), dy));
   ampl_tensor *dw = dropped(e, EV(e, matmul, T(dy, swap_last(e, vh))), &draw, in->p);
-  ampl_tensor *ds = EV(e, mul, T(w, EV(e, sub, T(dw, EV(e, sum, T(EV(e, mul, T(dw, w))), P(V_L(1, &last), V_I(true)))))));
+  ampl_tensor *ds =
+      EV(e, mul, T(w, EV(e, sub, T(dw, EV(e, sum, T(EV(e, mul, T(dw, w))), P(V_L(1, &last), V_I(true)))))));
   ampl_tensor *scaled = EV(e, mul, T(ds, ampl_eval_num(e, in->p[AMPL_ATTENTION_SCALE].f)));
   ampl_tensor *dq = EV(e, matmul, T(scaled, kh)), *dk = EV(e, matmul, T(swap_last(e, scaled), q));
   AMPL_TRY(ampl_eval_return(e, ampl_eval_to(e, dq, dtype), &out[0]));
@@ -164,15 +170,22 @@ static ampl_status compose_backward(ampl_eval *e, const ampl_args *in, ampl_tens
 }
 
 AMPL_OP(attention_backward, .doc = "The gradients of q, k, v and the mask.",
-        .args = {TENSOR_ONLY("dy"), TENSOR_ONLY("q"), TENSOR_ONLY("k"), TENSOR_ONLY("v"), TENSOR_ONLY("y"),
+        .args = {TENSOR_ONLY("dy"),
+                 TENSOR_ONLY("q"),
+                 TENSOR_ONLY("k"),
+                 TENSOR_ONLY("v"),
+                 TENSOR_ONLY("y"),
                  {.name = "sums", .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED | AMPL_AS_IS},
-                 {.name = "draw", .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED | AMPL_AS_IS}, TENSOR_OPT_AS_IS("mask"), PARAMS,
+                 {.name = "draw", .kind = AMPL_ARG_TENSOR, .flags = AMPL_REQUIRED | AMPL_AS_IS},
+                 TENSOR_OPT_AS_IS("mask"),
+                 PARAMS,
                  BOOL("mask_grad", false)},
         .nout = 4, .flags = AMPL_OP_INTERNAL, .infer = infer_backward, .compose = compose_backward);
 
 /* ------------------------------------------------------------------------------------------------ the op ---------- */
 
-/* Operands q, k, v, mask with all the leading dimensions of the result; q and k have heads of their own under enable_gqa. */
+/* Operands q, k, v, mask with all the leading dimensions of the result; q and k have heads of their own under
+ * enable_gqa. */
 typedef struct heads {
   int         ndim;
   ampl_meta   lead;             /* leading dimensions, those of q */
@@ -183,23 +196,29 @@ typedef struct heads {
 static ampl_status check_operands(ampl_ctx *ctx, const ampl_args *in) {
   const ampl_tensor *q = in->t[0], *k = in->t[1], *v = in->t[2], *mask = in->t[3];
   if (k->dtype != q->dtype || v->dtype != q->dtype)
-    return ampl_error(ctx, AMPL_EDTYPE, "query is %s, key %s, value %s; bring them to one dtype with x:to(dtype), or use an autocast region",
-                      ampl_tensor_text(ctx, q), ampl_tensor_text(ctx, k), ampl_tensor_text(ctx, v));
+    return ampl_error(
+        ctx, AMPL_EDTYPE,
+        "query is %s, key %s, value %s; bring them to one dtype with x:to(dtype), or use an autocast region",
+        ampl_tensor_text(ctx, q), ampl_tensor_text(ctx, k), ampl_tensor_text(ctx, v));
   AMPL_TRY(ampl_need_float(ctx, "query", q));
   if (q->ndim < 2 || k->ndim != q->ndim || v->ndim != q->ndim)
-    return ampl_error(ctx, AMPL_ESHAPE, "query of %s, key of %s, value of %s; all have the same number of dimensions, 2 or more",
-                      ampl_shape_text(ctx, q->ndim, q->shape), ampl_shape_text(ctx, k->ndim, k->shape), ampl_shape_text(ctx, v->ndim, v->shape));
+    return ampl_error(ctx, AMPL_ESHAPE,
+                      "query of %s, key of %s, value of %s; all have the same number of dimensions, 2 or more",
+                      ampl_shape_text(ctx, q->ndim, q->shape), ampl_shape_text(ctx, k->ndim, k->shape),
+                      ampl_shape_text(ctx, v->ndim, v->shape));
   const int last = q->ndim - 1;
   if (q->shape[last] != k->shape[last])
-    return ampl_error(ctx, AMPL_ESHAPE, "query of %s and key of %s: their last sizes must be equal", ampl_shape_text(ctx, q->ndim, q->shape),
-                      ampl_shape_text(ctx, k->ndim, k->shape));
+    return ampl_error(ctx, AMPL_ESHAPE, "query of %s and key of %s: their last sizes must be equal",
+                      ampl_shape_text(ctx, q->ndim, q->shape), ampl_shape_text(ctx, k->ndim, k->shape));
   if (k->shape[last - 1] != v->shape[last - 1])
     return ampl_error(ctx, AMPL_ESHAPE, "key of %s and value of %s: their last sizes but one must be equal",
                       ampl_shape_text(ctx, k->ndim, k->shape), ampl_shape_text(ctx, v->ndim, v->shape));
   if (mask && mask->dtype != AMPL_BOOL && !ampl_is_float(mask))
-    return ampl_error(ctx, AMPL_EDTYPE, "mask is %s; bool (true: look) or a float that is added to the scores is needed",
+    return ampl_error(ctx, AMPL_EDTYPE,
+                      "mask is %s; bool (true: look) or a float that is added to the scores is needed",
                       ampl_dtype_name((ampl_dtype)mask->dtype));
-  if (mask && in->p[1].i) return ampl_error(ctx, AMPL_EARG, "a mask and is_causal together; make the mask triangular with tril");
+  if (mask && in->p[1].i)
+    return ampl_error(ctx, AMPL_EARG, "a mask and is_causal together; make the mask triangular with tril");
   const double p = in->p[0].f;
   if (!(p >= 0 && p <= 1)) return ampl_error(ctx, AMPL_EVALUE, "dropout_p is %g, a probability is between 0 and 1", p);
   return AMPL_OK;
@@ -214,8 +233,11 @@ static ampl_status find_lead(ampl_ctx *ctx, heads *h, bool gqa) {
   memcpy(kv[1], v->shape, sizeof kv[1]);
   if (gqa && lead > 0) {
     if (k->shape[at] != v->shape[at] || k->shape[at] == 0 || q->shape[at] % k->shape[at] != 0)
-      return ampl_error(ctx, AMPL_ESHAPE, "query has %lld heads, key %lld, value %lld; with enable_gqa key and value have equally many, and "
-                        "query a multiple of them", (long long)q->shape[at], (long long)k->shape[at], (long long)v->shape[at]);
+      return ampl_error(
+          ctx, AMPL_ESHAPE,
+          "query has %lld heads, key %lld, value %lld; with enable_gqa key and value have equally many, and "
+          "query a multiple of them",
+          (long long)q->shape[at], (long long)k->shape[at], (long long)v->shape[at]);
     kv[0][at] = kv[1][at] = 1;
   }
   AMPL_TRY(ampl_meta_shape(ctx, &h->lead, lead, q->shape));
@@ -226,13 +248,15 @@ static ampl_status find_lead(ampl_ctx *ctx, heads *h, bool gqa) {
 }
 
 /* x with the leading dimensions, `count` heads and the last two sizes, as (b, heads, rows, columns). */
-static ampl_tensor *as_heads(ampl_eval *e, const heads *h, ampl_tensor *x, int64_t count, int64_t rows, int64_t columns) {
+static ampl_tensor *as_heads(ampl_eval *e, const heads *h, ampl_tensor *x, int64_t count, int64_t rows,
+                             int64_t columns) {
   const int lead = h->ndim - 2;
   int64_t full[AMPL_RANK_MAX], four[4] = {1, count, rows, columns};
   memcpy(full, h->lead.shape, sizeof full);
   if (lead > 0) full[lead - 1] = count;
   full[lead] = rows, full[lead + 1] = columns;
-  if (x->ndim != h->ndim || memcmp(x->shape, full, (size_t)h->ndim * sizeof *full) != 0) x = EV(e, expand, T(x), P(V_L(h->ndim, full)));
+  if (x->ndim != h->ndim || memcmp(x->shape, full, (size_t)h->ndim * sizeof *full) != 0)
+    x = EV(e, expand, T(x), P(V_L(h->ndim, full)));
   for (int d = 0; d < lead - 1; d++) four[0] *= full[d];
   return h->ndim == 4 ? x : EV(e, reshape, T(x), P(V_L(4, four)));
 }
@@ -261,9 +285,11 @@ static ampl_status compose(ampl_eval *e, const ampl_args *in, ampl_tensor **out)
 }
 
 AMPL_OP(scaled_dot_product_attention,
-  .doc = "softmax(query key' * scale + mask) value, over heads (..., heads, length, size).  A bool mask is true where to look; a row that "
-         "may look nowhere gives 0.  scale: 1 / sqrt(size) where not given.",
-  .args = {TENSOR_ONLY("query"), TENSOR_ONLY("key"), TENSOR_ONLY("value"), TENSOR_OPT_AS_IS("mask"), FLOAT("dropout_p", 0, "of the weights"),
-           BOOL("is_causal", false, "position i looks at positions up to i"), FLOAT_OPT("scale"),
-           BOOL("enable_gqa", false, "heads of query share those of key and value in groups")},
-  .cast = AMPL_CAST_LOW, .flags = AMPL_OP_RANDOM, .compose = compose);
+        .doc = "softmax(query key' * scale + mask) value, over heads (..., heads, length, size).  A bool mask is true "
+               "where to look; a row that "
+               "may look nowhere gives 0.  scale: 1 / sqrt(size) where not given.",
+        .args = {TENSOR_ONLY("query"), TENSOR_ONLY("key"), TENSOR_ONLY("value"), TENSOR_OPT_AS_IS("mask"),
+                 FLOAT("dropout_p", 0, "of the weights"),
+                 BOOL("is_causal", false, "position i looks at positions up to i"), FLOAT_OPT("scale"),
+                 BOOL("enable_gqa", false, "heads of query share those of key and value in groups")},
+        .cast = AMPL_CAST_LOW, .flags = AMPL_OP_RANDOM, .compose = compose);

@@ -12,8 +12,8 @@ enum {
   AMPL_ATTENTION_MASK_GRAD = AMPL_ATTENTION_PARAMS      /* of attention_backward: whether dmask is wanted */
 };
 
-/* Dropout draws element (b, h, i, j) of the weights at ((b * heads + h) * rows + i) * ampl_attention_pitch(columns) + j,
- * so that a row begins with a whole group of random numbers. */
+/* Dropout draws element (b, h, i, j) of the weights at ((b * heads + h) * rows + i) * ampl_attention_pitch(columns) +
+ * j, so that a row begins with a whole group of random numbers. */
 static inline int64_t ampl_attention_pitch (int64_t columns) { return (columns + 63) / 64 * 64; }
 
 #endif

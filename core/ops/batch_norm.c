@@ -69,7 +69,8 @@ static ampl_status return_three (ampl_eval *e, ampl_tensor *dx, ampl_tensor *dw,
 /* ------------------------------------------------------------------------------------------------ batch_norm ------ */
 
 #define VECTORS                                                                                                        \
-  TENSOR_OPT_AS_IS("running_mean"), TENSOR_OPT_AS_IS("running_var"), TENSOR_OPT_AS_IS("weight"), TENSOR_OPT_AS_IS("bias")
+  TENSOR_OPT_AS_IS("running_mean"), TENSOR_OPT_AS_IS("running_var"), TENSOR_OPT_AS_IS("weight"),                       \
+      TENSOR_OPT_AS_IS("bias")
 
 static ampl_status infer_train (ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   const ampl_tensor *x = in->t[0];
@@ -99,10 +100,12 @@ static ampl_status gradients (ampl_grad *g, ampl_tensor *mean, ampl_tensor *rstd
 
 static ampl_status back_train (ampl_grad *g) { return gradients(g, g->y[1], g->y[2], g->p[1].f, true); }
 
-AMPL_OP(batch_norm_train, .doc = "batch_norm by the statistics of x, which go into the running ones; y, mean, 1 / deviation.",
-  .args = {TENSOR_ONLY("x"), VECTORS, FLOAT("momentum", 0.1), FLOAT("eps", 1e-5)}, .nout = 3,
-  .flags = AMPL_OP_INTERNAL | AMPL_OP_MUTATES,
-  .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(3) | AMPL_SAVE_Y(1) | AMPL_SAVE_Y(2), .infer = infer_train, .backward = back_train);
+AMPL_OP(batch_norm_train,
+        .doc = "batch_norm by the statistics of x, which go into the running ones; y, mean, 1 / deviation.",
+        .args = {TENSOR_ONLY("x"), VECTORS, FLOAT("momentum", 0.1), FLOAT("eps", 1e-5)}, .nout = 3,
+        .flags = AMPL_OP_INTERNAL | AMPL_OP_MUTATES,
+        .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(3) | AMPL_SAVE_Y(1) | AMPL_SAVE_Y(2), .infer = infer_train,
+        .backward = back_train);
 
 static ampl_status infer_eval (ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   if (!in->t[1] || !in->t[2])
@@ -118,8 +121,9 @@ static ampl_status back_eval (ampl_grad *g) {
 }
 
 AMPL_OP(batch_norm_eval, .doc = "batch_norm by the running statistics.",
-  .args = {TENSOR_ONLY("x"), VECTORS, FLOAT("eps", 1e-5)}, .flags = AMPL_OP_INTERNAL,
-  .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1) | AMPL_SAVE_X(2) | AMPL_SAVE_X(3), .infer = infer_eval, .backward = back_eval);
+        .args = {TENSOR_ONLY("x"), VECTORS, FLOAT("eps", 1e-5)}, .flags = AMPL_OP_INTERNAL,
+        .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1) | AMPL_SAVE_X(2) | AMPL_SAVE_X(3), .infer = infer_eval,
+        .backward = back_eval);
 
 static ampl_status compose_batch_norm (ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
   bool training = in->p[0].i;
@@ -132,11 +136,13 @@ static ampl_status compose_batch_norm (ampl_eval *e, const ampl_args *in, ampl_t
 }
 
 AMPL_OP(batch_norm,
-  .doc = "(x - mean) / sqrt(var + eps) * weight + bias for every channel (dimension 2).  In training mean and variance are "
-         "those of the batch, and the running ones move towards them by `momentum`; else the running ones are used.  x may "
-         "be 16-bit while the others are f32.",
-  .args = {TENSOR_ONLY("x"), VECTORS, BOOL("training", false), FLOAT("momentum", 0.1), FLOAT("eps", 1e-5)},
-  .flags = AMPL_OP_MUTATES, .compose = compose_batch_norm);
+        .doc = "(x - mean) / sqrt(var + eps) * weight + bias for every channel (dimension 2).  In training mean and "
+               "variance are "
+               "those of the batch, and the running ones move towards them by `momentum`; else the running ones are "
+               "used.  x may "
+               "be 16-bit while the others are f32.",
+        .args = {TENSOR_ONLY("x"), VECTORS, BOOL("training", false), FLOAT("momentum", 0.1), FLOAT("eps", 1e-5)},
+        .flags = AMPL_OP_MUTATES, .compose = compose_batch_norm);
 
 /* With constant statistics the gradient is a product; else it goes through the mean and the variance, too */
 static ampl_status compose_batch_back (ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
@@ -167,7 +173,8 @@ static ampl_status infer_group (ampl_ctx *ctx, const ampl_args *in, ampl_meta *o
   int64_t groups = in->p[0].i;
   AMPL_TRY(check_vectors(ctx, in, 1, 3));
   if (groups < 1 || x->shape[1] % groups != 0)
-    return ampl_error(ctx, AMPL_ESHAPE, "the %lld channels of x, of shape %s, cannot be put into %lld groups of one size",
+    return ampl_error(ctx, AMPL_ESHAPE,
+                      "the %lld channels of x, of shape %s, cannot be put into %lld groups of one size",
                       (long long)x->shape[1], ampl_shape_text(ctx, x->ndim, x->shape), (long long)groups);
   return ampl_meta_like(out, x);
 }
@@ -183,11 +190,13 @@ static ampl_status back_group (ampl_grad *g) {
   return g->e.status;
 }
 
-AMPL_OP(group_norm,
-  .doc = "(x - mean) / sqrt(var + eps) * weight + bias, mean and variance over each of num_groups groups of channels of "
-         "each sample.",
-  .args = {TENSOR_ONLY("x"), INT_REQ("num_groups"), TENSOR_OPT("weight"), TENSOR_OPT("bias"), FLOAT("eps", 1e-5)},
-  .cast = AMPL_CAST_F32, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_group, .backward = back_group);
+AMPL_OP(
+    group_norm,
+    .doc =
+        "(x - mean) / sqrt(var + eps) * weight + bias, mean and variance over each of num_groups groups of channels of "
+        "each sample.",
+    .args = {TENSOR_ONLY("x"), INT_REQ("num_groups"), TENSOR_OPT("weight"), TENSOR_OPT("bias"), FLOAT("eps", 1e-5)},
+    .cast = AMPL_CAST_F32, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_group, .backward = back_group);
 
 static ampl_status compose_group_back (ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
   ampl_tensor *dy = in->t[0], *x = in->t[1], *dx, *dw;
@@ -230,8 +239,10 @@ static ampl_status compose_instance_norm (ampl_eval *e, const ampl_args *in, amp
   return ampl_eval_return(e, ampl_eval_op(e, OP(group_norm), t, 3, p, 2), &out[0]);
 }
 
-AMPL_OP(instance_norm,
-  .doc = "(x - mean) / sqrt(var + eps) * weight + bias, mean and variance over each channel of each sample, or, without "
-         "use_input_stats, the running ones.",
-  .args = {TENSOR_ONLY("x"), VECTORS, BOOL("use_input_stats", true), FLOAT("momentum", 0.1), FLOAT("eps", 1e-5)},
-  .flags = AMPL_OP_MUTATES, .compose = compose_instance_norm);
+AMPL_OP(
+    instance_norm,
+    .doc =
+        "(x - mean) / sqrt(var + eps) * weight + bias, mean and variance over each channel of each sample, or, without "
+        "use_input_stats, the running ones.",
+    .args = {TENSOR_ONLY("x"), VECTORS, BOOL("use_input_stats", true), FLOAT("momentum", 0.1), FLOAT("eps", 1e-5)},
+    .flags = AMPL_OP_MUTATES, .compose = compose_instance_norm);

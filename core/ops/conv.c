@@ -1,7 +1,7 @@
 /* conv.c: convolution and transposed convolution.
  *
- * All forms come down to three internal ops on images (n, c, h, w) and a filter (k, c/groups, r, s); each is the gradient
- * of the others:
+ * All forms come down to three internal ops on images (n, c, h, w) and a filter (k, c/groups, r, s); each is the
+ * gradient of the others:
  *   y  = conv_forward(x, w):   dx = conv_data(dy, w),     dw = conv_weight(x, dy)
  *   x  = conv_data(y, w):      dy = conv_forward(dx, w),  dw = conv_weight(dx, y)      (the transposed convolution)
  *   w  = conv_weight(x, y):    dx = conv_data(y, dw),     dy = conv_forward(x, dw)
@@ -12,7 +12,8 @@
 
 #include <string.h>
 
-#define GEOMETRY SIZES_REQ("stride"), SIZES_REQ("padding"), SIZES_REQ("dilation"), INT_REQ("groups"), SIZES_REQ("output_size")
+#define GEOMETRY                                                                                                       \
+  SIZES_REQ("stride"), SIZES_REQ("padding"), SIZES_REQ("dilation"), INT_REQ("groups"), SIZES_REQ("output_size")
 
 /* ------------------------------------------------------------------------------------------------ internal ops ---- */
 
@@ -26,13 +27,16 @@ static ampl_status infer_forward(ampl_ctx *ctx, const ampl_args *in, ampl_meta *
 }
 
 static ampl_status infer_data(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
-  return images(ctx, out, in->t[0]->shape[0], in->t[1]->shape[1] * in->p[AMPL_CONV_GROUPS].i, in->p[AMPL_CONV_OUTPUT].l);
+  return images(ctx, out, in->t[0]->shape[0], in->t[1]->shape[1] * in->p[AMPL_CONV_GROUPS].i,
+                in->p[AMPL_CONV_OUTPUT].l);
 }
 
 static ampl_status infer_weight(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   const ampl_ints size = in->p[AMPL_CONV_OUTPUT].l;
   if (in->p[AMPL_CONV_DTYPE].i != AMPL_DTYPE_NONE) out->dtype = (int)in->p[AMPL_CONV_DTYPE].i;
-  return ampl_meta_shape(ctx, out, 4, (const int64_t[]){in->t[1]->shape[1], in->t[0]->shape[1] / in->p[AMPL_CONV_GROUPS].i, size.v[0], size.v[1]});
+  return ampl_meta_shape(
+      ctx, out, 4,
+      (const int64_t[]){in->t[1]->shape[1], in->t[0]->shape[1] / in->p[AMPL_CONV_GROUPS].i, size.v[0], size.v[1]});
 }
 
 /* The geometry of g's call, for a result of another size. */
@@ -89,13 +93,18 @@ static ampl_status back_weight(ampl_grad *g) {
   return AMPL_OK;
 }
 
-AMPL_OP(conv_forward, .doc = "Images filtered.", .args = {TENSOR_ONLY("x"), TENSOR_ONLY("weight"), TENSOR_OPT("bias"), GEOMETRY},
-        .flags = AMPL_OP_INTERNAL | AMPL_OP_CROSS, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_forward, .backward = back_forward);
+AMPL_OP(conv_forward, .doc = "Images filtered.",
+        .args = {TENSOR_ONLY("x"), TENSOR_ONLY("weight"), TENSOR_OPT("bias"), GEOMETRY},
+        .flags = AMPL_OP_INTERNAL | AMPL_OP_CROSS, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_forward,
+        .backward = back_forward);
 AMPL_OP(conv_data, .doc = "What images, filtered, came from: the gradient of x, or the transposed convolution.",
-        .args = {TENSOR_ONLY("y"), TENSOR_ONLY("weight"), TENSOR_OPT("bias"), GEOMETRY}, .flags = AMPL_OP_INTERNAL | AMPL_OP_CROSS,
-        .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_data, .backward = back_data);
-AMPL_OP(conv_weight, .doc = "The gradient of a filter.", .args = {TENSOR_ONLY("x"), TENSOR_ONLY("y"), GEOMETRY, DTYPE("dtype")},
-        .flags = AMPL_OP_INTERNAL | AMPL_OP_CROSS, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_weight, .backward = back_weight);
+        .args = {TENSOR_ONLY("y"), TENSOR_ONLY("weight"), TENSOR_OPT("bias"), GEOMETRY},
+        .flags = AMPL_OP_INTERNAL | AMPL_OP_CROSS, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_data,
+        .backward = back_data);
+AMPL_OP(conv_weight, .doc = "The gradient of a filter.",
+        .args = {TENSOR_ONLY("x"), TENSOR_ONLY("y"), GEOMETRY, DTYPE("dtype")},
+        .flags = AMPL_OP_INTERNAL | AMPL_OP_CROSS, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_weight,
+        .backward = back_weight);
 
 /* ------------------------------------------------------------------------------------------------ checks ---------- */
 
@@ -107,12 +116,14 @@ typedef struct conv {
   bool    same;
 } conv;
 
-static ampl_status read_sides(ampl_ctx *ctx, const char *what, ampl_ints l, conv *c, int64_t otherwise, int64_t least, int64_t *to) {
+static ampl_status read_sides(ampl_ctx *ctx, const char *what, ampl_ints l, conv *c, int64_t otherwise, int64_t least,
+                              int64_t *to) {
   AMPL_TRY(ampl_check_nth(ctx, what, l, c->sides));
   to[0] = to[1] = otherwise;
   for (int s = 0; s < c->sides; s++) {
     const int64_t v = to[3 - c->sides + s] = ampl_nth(l, s, otherwise);
-    if (v < least) return ampl_error(ctx, AMPL_EVALUE, "%s is %lld; it is %lld or more", what, (long long)v, (long long)least);
+    if (v < least)
+      return ampl_error(ctx, AMPL_EVALUE, "%s is %lld; it is %lld or more", what, (long long)v, (long long)least);
   }
   return AMPL_OK;
 }
@@ -123,25 +134,28 @@ static ampl_status check_operands(ampl_ctx *ctx, const ampl_args *in, const conv
   const int rank = c->sides + 2;
   if (w->ndim != rank || (x->ndim != rank && x->ndim != rank - 1))
     return ampl_error(ctx, AMPL_ESHAPE, "x of %s and weight of %s; x has %d dimensions (%d without a batch), weight %d",
-                      ampl_shape_text(ctx, x->ndim, x->shape), ampl_shape_text(ctx, w->ndim, w->shape), rank, rank - 1, rank);
+                      ampl_shape_text(ctx, x->ndim, x->shape), ampl_shape_text(ctx, w->ndim, w->shape), rank, rank - 1,
+                      rank);
   for (int i = 1; i < 3; i++)
     if (in->t[i] && in->t[i]->dtype != x->dtype)
-      return ampl_error(ctx, AMPL_EDTYPE, "x is %s, %s is %s; bring them to one dtype with x:to(dtype), or use an autocast region",
+      return ampl_error(ctx, AMPL_EDTYPE,
+                        "x is %s, %s is %s; bring them to one dtype with x:to(dtype), or use an autocast region",
                         ampl_tensor_text(ctx, x), i == 1 ? "weight" : "bias", ampl_tensor_text(ctx, in->t[i]));
   const int64_t channels = x->shape[x->ndim - 1 - c->sides], k = w->shape[0];
   if (c->groups < 1 || channels % c->groups || k % c->groups)
-    return ampl_error(ctx, AMPL_EVALUE, "groups is %lld; it must divide %lld channels of x and %lld filters", (long long)c->groups,
-                      (long long)channels, (long long)k);
+    return ampl_error(ctx, AMPL_EVALUE, "groups is %lld; it must divide %lld channels of x and %lld filters",
+                      (long long)c->groups, (long long)channels, (long long)k);
   const int64_t expected = transposed ? k : w->shape[1] * c->groups;
   if (channels != expected)
     return ampl_error(ctx, AMPL_ESHAPE, "x of %s has %lld channels; weight of %s with groups = %lld takes %lld",
-                      ampl_shape_text(ctx, x->ndim, x->shape), (long long)channels, ampl_shape_text(ctx, w->ndim, w->shape), (long long)c->groups,
-                      (long long)expected);
+                      ampl_shape_text(ctx, x->ndim, x->shape), (long long)channels,
+                      ampl_shape_text(ctx, w->ndim, w->shape), (long long)c->groups, (long long)expected);
   const int64_t made = transposed ? w->shape[1] * c->groups : k;
   if (b && (b->ndim != 1 || b->shape[0] != made))
     return ampl_error(ctx, AMPL_ESHAPE, "bias is %s; {%lld} is needed", ampl_tensor_text(ctx, b), (long long)made);
   for (int s = 0; s < c->sides; s++)
-    if (w->shape[2 + s] < 1) return ampl_error(ctx, AMPL_ESHAPE, "weight of %s has an empty kernel", ampl_shape_text(ctx, w->ndim, w->shape));
+    if (w->shape[2 + s] < 1)
+      return ampl_error(ctx, AMPL_ESHAPE, "weight of %s has an empty kernel", ampl_shape_text(ctx, w->ndim, w->shape));
   return AMPL_OK;
 }
 
@@ -149,7 +163,8 @@ static ampl_status size_of_output(ampl_ctx *ctx, const ampl_tensor *x, const amp
   for (int s = 0; s < c->sides; s++) {
     const int d = 3 - c->sides + s;
     const int64_t n = x->shape[x->ndim - c->sides + s], reach = c->dilation[d] * (w->shape[2 + s] - 1) + 1;
-    if (c->same && c->stride[d] != 1) return ampl_error(ctx, AMPL_EVALUE, "padding \"same\" needs stride 1, not %lld", (long long)c->stride[d]);
+    if (c->same && c->stride[d] != 1)
+      return ampl_error(ctx, AMPL_EVALUE, "padding \"same\" needs stride 1, not %lld", (long long)c->stride[d]);
     if (c->same) {                      /* the odd one on the far side */
       c->padding[d] = (reach - 1) / 2;
       c->output[d] = n;
@@ -157,8 +172,9 @@ static ampl_status size_of_output(ampl_ctx *ctx, const ampl_tensor *x, const amp
     }
     const int64_t room = n + 2 * c->padding[d] - reach;
     if (room < 0)
-      return ampl_error(ctx, AMPL_ESHAPE, "x of %s: a kernel that reaches over %lld does not fit a side of %lld with padding %lld",
-                        ampl_shape_text(ctx, x->ndim, x->shape), (long long)reach, (long long)n, (long long)c->padding[d]);
+      return ampl_error(
+          ctx, AMPL_ESHAPE, "x of %s: a kernel that reaches over %lld does not fit a side of %lld with padding %lld",
+          ampl_shape_text(ctx, x->ndim, x->shape), (long long)reach, (long long)n, (long long)c->padding[d]);
     c->output[d] = room / c->stride[d] + 1;
   }
   return AMPL_OK;
@@ -166,8 +182,10 @@ static ampl_status size_of_output(ampl_ctx *ctx, const ampl_tensor *x, const amp
 
 /* ------------------------------------------------------------------------------------------------ forms ----------- */
 
-static ampl_tensor *on_images(ampl_eval *e, const ampl_op *op, ampl_tensor *x, ampl_tensor *w, ampl_tensor *bias, const conv *c) {
-  const ampl_value p[] = {V_L(2, c->stride + 1), V_L(2, c->padding + 1), V_L(2, c->dilation + 1), V_I(c->groups), V_L(2, c->output + 1)};
+static ampl_tensor *on_images(ampl_eval *e, const ampl_op *op, ampl_tensor *x, ampl_tensor *w, ampl_tensor *bias,
+                              const conv *c) {
+  const ampl_value p[] = {V_L(2, c->stride + 1), V_L(2, c->padding + 1), V_L(2, c->dilation + 1), V_I(c->groups),
+                          V_L(2, c->output + 1)};
   return ampl_eval_op(e, op, T(x, w, bias), p, AMPL_CONV_DTYPE);
 }
 
@@ -216,28 +234,35 @@ static ampl_status transposed(ampl_eval *e, const ampl_args *in, ampl_tensor **o
   for (int s = 0; s < sides; s++) {
     const int d = 3 - sides + s;
     if (more[d] >= c.stride[d] && more[d] >= c.dilation[d])
-      return ampl_error(e->ctx, AMPL_EVALUE, "output_padding %lld must be below stride %lld or dilation %lld", (long long)more[d],
-                        (long long)c.stride[d], (long long)c.dilation[d]);
-    c.output[d] = (x->shape[x->ndim - sides + s] - 1) * c.stride[d] - 2 * c.padding[d] + c.dilation[d] * (w->shape[2 + s] - 1) + more[d] + 1;
+      return ampl_error(e->ctx, AMPL_EVALUE, "output_padding %lld must be below stride %lld or dilation %lld",
+                        (long long)more[d], (long long)c.stride[d], (long long)c.dilation[d]);
+    c.output[d] = (x->shape[x->ndim - sides + s] - 1) * c.stride[d] - 2 * c.padding[d] +
+                  c.dilation[d] * (w->shape[2 + s] - 1) + more[d] + 1;
     if (c.output[d] < 1)
-      return ampl_error(e->ctx, AMPL_ESHAPE, "x of %s gives a side of %lld with padding %lld", ampl_shape_text(e->ctx, x->ndim, x->shape),
-                        (long long)c.output[d], (long long)c.padding[d]);
+      return ampl_error(e->ctx, AMPL_ESHAPE, "x of %s gives a side of %lld with padding %lld",
+                        ampl_shape_text(e->ctx, x->ndim, x->shape), (long long)c.output[d], (long long)c.padding[d]);
   }
   return run(e, OP(conv_data), in, &c, out);
 }
 
-static ampl_status conv_transpose1d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) { return transposed(e, in, out, 1); }
-static ampl_status conv_transpose2d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) { return transposed(e, in, out, 2); }
+static ampl_status conv_transpose1d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
+  return transposed(e, in, out, 1);
+}
+static ampl_status conv_transpose2d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
+  return transposed(e, in, out, 2);
+}
 
 /* What slice t of the kernel adds to y: for each slice of y it sees one slice of x, and these are so many images. */
-static ampl_tensor *one_slice(ampl_eval *e, ampl_tensor *x, ampl_tensor *w, ampl_tensor *bias, const conv *c, int64_t t) {
+static ampl_tensor *one_slice(ampl_eval *e, ampl_tensor *x, ampl_tensor *w, ampl_tensor *bias, const conv *c,
+                              int64_t t) {
   static const int64_t order[] = {0, 2, 1, 3, 4};
   const int64_t first = t * c->dilation[0], past = first + (c->output[0] - 1) * c->stride[0] + 1;
   x = EV(e, slice, T(x), P(V_I(2), V_I(first), V_I(past), V_I(c->stride[0])));
   x = EV(e, permute, T(x), P(V_L(5, order)));           /* (n, depth, c, h, w) */
   if (!x) return NULL;
   const int64_t images[] = {x->shape[0] * x->shape[1], x->shape[2], x->shape[3], x->shape[4]};
-  return on_images(e, OP(conv_forward), EV(e, reshape, T(x), P(V_L(4, images))), EV(e, select, T(w), P(V_I(2), V_I(t))), bias, c);
+  return on_images(e, OP(conv_forward), EV(e, reshape, T(x), P(V_L(4, images))), EV(e, select, T(w), P(V_I(2), V_I(t))),
+                   bias, c);
 }
 
 /* 16-bit operands in f32, so that adding up the slices does not round. */
@@ -245,7 +270,8 @@ static ampl_status conv3d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) 
   static const int64_t order[] = {0, 2, 1, 3, 4};
   conv c;
   AMPL_TRY(read_call(e->ctx, in, 3, &c));
-  ampl_tensor *x = ampl_eval_wide(e, in->t[0]), *w = ampl_eval_wide(e, in->t[1]), *bias = ampl_eval_wide(e, in->t[2]), *y = NULL;
+  ampl_tensor *x = ampl_eval_wide(e, in->t[0]), *w = ampl_eval_wide(e, in->t[1]), *bias = ampl_eval_wide(e, in->t[2]),
+              *y = NULL;
   if (!x || !w) return e->status;
   const int64_t reach = c.dilation[0] * (w->shape[2] - 1);
   const int64_t pad[] = {0, 0, 0, 0, c.padding[0], c.same ? reach - c.padding[0] : c.padding[0]};
@@ -265,14 +291,15 @@ static ampl_status conv3d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) 
 
 #define OPERANDS TENSOR_ONLY("x"), TENSOR_ONLY("weight"), TENSOR_OPT("bias")
 #define CONV     OPERANDS, SIZES("stride"), PADDING("padding"), SIZES("dilation"), INT("groups", 1)
-#define UPWARD   OPERANDS, SIZES("stride"), SIZES("padding"), SIZES("output_padding"), INT("groups", 1), SIZES("dilation")
-AMPL_OP(conv1d, .doc = "Convolution of lines (n, c, length) with filters (k, c/groups, size).", .args = {CONV}, .cast = AMPL_CAST_LOW,
-        .compose = conv1d);
-AMPL_OP(conv2d, .doc = "Convolution of images (n, c, h, w) with filters (k, c/groups, r, s).", .args = {CONV}, .cast = AMPL_CAST_LOW,
-        .compose = conv2d);
-AMPL_OP(conv3d, .doc = "Convolution of volumes (n, c, d, h, w) with filters (k, c/groups, t, r, s).", .args = {CONV}, .cast = AMPL_CAST_LOW,
-        .compose = conv3d);
-AMPL_OP(conv_transpose1d, .doc = "Transposed convolution of lines (n, c, length) with filters (c, k/groups, size).", .args = {UPWARD},
-        .cast = AMPL_CAST_LOW, .compose = conv_transpose1d);
-AMPL_OP(conv_transpose2d, .doc = "Transposed convolution of images (n, c, h, w) with filters (c, k/groups, r, s).", .args = {UPWARD},
-        .cast = AMPL_CAST_LOW, .compose = conv_transpose2d);
+#define UPWARD                                                                                                         \
+  OPERANDS, SIZES("stride"), SIZES("padding"), SIZES("output_padding"), INT("groups", 1), SIZES("dilation")
+AMPL_OP(conv1d, .doc = "Convolution of lines (n, c, length) with filters (k, c/groups, size).", .args = {CONV},
+        .cast = AMPL_CAST_LOW, .compose = conv1d);
+AMPL_OP(conv2d, .doc = "Convolution of images (n, c, h, w) with filters (k, c/groups, r, s).", .args = {CONV},
+        .cast = AMPL_CAST_LOW, .compose = conv2d);
+AMPL_OP(conv3d, .doc = "Convolution of volumes (n, c, d, h, w) with filters (k, c/groups, t, r, s).", .args = {CONV},
+        .cast = AMPL_CAST_LOW, .compose = conv3d);
+AMPL_OP(conv_transpose1d, .doc = "Transposed convolution of lines (n, c, length) with filters (c, k/groups, size).",
+        .args = {UPWARD}, .cast = AMPL_CAST_LOW, .compose = conv_transpose1d);
+AMPL_OP(conv_transpose2d, .doc = "Transposed convolution of images (n, c, h, w) with filters (c, k/groups, r, s).",
+        .args = {UPWARD}, .cast = AMPL_CAST_LOW, .compose = conv_transpose2d);

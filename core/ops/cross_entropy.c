@@ -34,7 +34,8 @@ static ampl_status check_weight (ampl_ctx *ctx, const ampl_tensor *w, int64_t cl
                     (long long)classes);
 }
 
-static ampl_status check_labels (ampl_ctx *ctx, const ampl_tensor *x, const ampl_tensor *labels, const ampl_tensor *weight) {
+static ampl_status check_labels(ampl_ctx *ctx, const ampl_tensor *x, const ampl_tensor *labels,
+                                const ampl_tensor *weight) {
   int64_t rows[AMPL_RANK_MAX];
   AMPL_TRY(ampl_need_float(ctx, "x", x));
   if (x->ndim == 0) return ampl_error(ctx, AMPL_ESHAPE, "x is a scalar: a dimension of classes is needed");
@@ -101,18 +102,20 @@ static ampl_status back_nll_back (ampl_grad *g) {
 }
 
 AMPL_OP(nll_loss_backward, .doc = "The gradient of nll_loss: -weight at the labels, 0 elsewhere.",
-  .args = {TENSOR_ONLY("dy"), LABELS("target"), TENSOR_OPT_AS_IS("weight"), TENSOR_OPT_AS_IS("total"), SIZES_REQ("shape"),
-           CLASS("ignore_index", -100), REDUCTION, DTYPE("dtype")},
-  .flags = AMPL_OP_INTERNAL, .save = AMPL_SAVE_X(1) | AMPL_SAVE_X(2), .infer = infer_nll_back, .backward = back_nll_back);
+        .args = {TENSOR_ONLY("dy"), LABELS("target"), TENSOR_OPT_AS_IS("weight"), TENSOR_OPT_AS_IS("total"),
+                 SIZES_REQ("shape"), CLASS("ignore_index", -100), REDUCTION, DTYPE("dtype")},
+        .flags = AMPL_OP_INTERNAL, .save = AMPL_SAVE_X(1) | AMPL_SAVE_X(2), .infer = infer_nll_back,
+        .backward = back_nll_back);
 
 static ampl_status compose_nll (ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
   return ampl_eval_return(e, ampl_eval_op(e, OP(nll_loss_rows), in->t, 3, in->p, 2), &out[0]);
 }
 
 AMPL_OP(nll_loss,
-  .doc = "-weight[label] * x[label], x logarithms of probabilities with classes in dimension 2 (1 of a vector).  A mean is "
-         "divided by the sum of the weights; rows whose label is ignore_index do not count.",
-  .args = {LABELLED, CLASS("ignore_index", -100), REDUCTION}, .cast = AMPL_CAST_F32, .compose = compose_nll);
+        .doc = "-weight[label] * x[label], x logarithms of probabilities with classes in dimension 2 (1 of a vector).  "
+               "A mean is "
+               "divided by the sum of the weights; rows whose label is ignore_index do not count.",
+        .args = {LABELLED, CLASS("ignore_index", -100), REDUCTION}, .cast = AMPL_CAST_F32, .compose = compose_nll);
 
 /* ------------------------------------------------------------------------------------------------ by labels ------- */
 
@@ -171,10 +174,11 @@ static ampl_status infer_targets (ampl_ctx *ctx, const ampl_args *in, ampl_meta 
   return AMPL_OK;
 }
 
-AMPL_OP(class_targets, .doc = "Labels as the weights that cross_entropy gives to each class: smoothed, weighted, 0 where ignored.",
-  .args = {TENSOR_ONLY("x"), LABELS("target"), TENSOR_OPT_AS_IS("weight"), CLASS("ignore_index", -100),
-           FLOAT("label_smoothing", 0)},
-  .flags = AMPL_OP_INTERNAL | AMPL_OP_NO_GRAD, .infer = infer_targets);
+AMPL_OP(class_targets,
+        .doc = "Labels as the weights that cross_entropy gives to each class: smoothed, weighted, 0 where ignored.",
+        .args = {TENSOR_ONLY("x"), LABELS("target"), TENSOR_OPT_AS_IS("weight"), CLASS("ignore_index", -100),
+                 FLOAT("label_smoothing", 0)},
+        .flags = AMPL_OP_INTERNAL | AMPL_OP_NO_GRAD, .infer = infer_targets);
 
 /* ------------------------------------------------------------------------------------------------ probabilities --- */
 
@@ -214,17 +218,20 @@ static ampl_status compose_cross_entropy (ampl_eval *e, const ampl_args *in, amp
   if (ampl_is_float(t) && ampl_same_shape(x, t))
     return by_probabilities(e, in, in->p[1].i, smoothing, (int)in->p[3].i, out);
   if (ampl_is_float(t))
-    return ampl_error(e->ctx, AMPL_ESHAPE, "target is %s: class probabilities have the shape of x, %s; class labels are "
-                      "integers, cast them with target:to(\"i64\")", ampl_tensor_text(e->ctx, t),
-                      ampl_shape_text(e->ctx, x->ndim, x->shape));
+    return ampl_error(e->ctx, AMPL_ESHAPE,
+                      "target is %s: class probabilities have the shape of x, %s; class labels are "
+                      "integers, cast them with target:to(\"i64\")",
+                      ampl_tensor_text(e->ctx, t), ampl_shape_text(e->ctx, x->ndim, x->shape));
   return ampl_eval_return(e, ampl_eval_op(e, OP(cross_entropy_rows), in->t, 3, in->p, 4), &out[0]);
 }
 
 AMPL_OP(cross_entropy,
-  .doc = "-log(softmax(x)[label]), classes in dimension 2 of x (1 of a vector); or, with a target of x's shape, the "
-         "cross-entropy of those probabilities.  A mean by labels is divided by the sum of their weights; rows whose label "
-         "is ignore_index do not count.",
-  .args = {TENSOR_ONLY("x", "scores, not probabilities"), LABELS("target"), TENSOR_OPT_AS_IS("weight"),
-           CLASS("ignore_index", -100), REDUCTION, FLOAT("label_smoothing", 0),
-           DTYPE("dtype", "of the loss: that of x by default, f32 under autocast")},
-  .cast = AMPL_CAST_F32_OUT, .compose = compose_cross_entropy);
+        .doc =
+            "-log(softmax(x)[label]), classes in dimension 2 of x (1 of a vector); or, with a target of x's shape, the "
+            "cross-entropy of those probabilities.  A mean by labels is divided by the sum of their weights; rows "
+            "whose label "
+            "is ignore_index do not count.",
+        .args = {TENSOR_ONLY("x", "scores, not probabilities"), LABELS("target"), TENSOR_OPT_AS_IS("weight"),
+                 CLASS("ignore_index", -100), REDUCTION, FLOAT("label_smoothing", 0),
+                 DTYPE("dtype", "of the loss: that of x by default, f32 under autocast")},
+        .cast = AMPL_CAST_F32_OUT, .compose = compose_cross_entropy);

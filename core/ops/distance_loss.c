@@ -54,10 +54,12 @@ static ampl_status compose_similarity (ampl_eval *e, const ampl_args *in, ampl_t
 }
 
 /* The dimension counts in what the operands broadcast to, which no operand alone knows. */
-AMPL_OP(cosine_similarity,
-  .doc = "The cosine of the angle between x1 and x2 along `dim` of what they broadcast to; norms count as at least eps.",
-  .args = {TENSOR_ONLY("x1"), TENSOR_ONLY("x2"), CLASS("dim", 1), FLOAT("eps", 1e-8)},
-  .cast = AMPL_CAST_F32, .compose = compose_similarity);
+AMPL_OP(
+    cosine_similarity,
+    .doc =
+        "The cosine of the angle between x1 and x2 along `dim` of what they broadcast to; norms count as at least eps.",
+    .args = {TENSOR_ONLY("x1"), TENSOR_ONLY("x2"), CLASS("dim", 1), FLOAT("eps", 1e-8)}, .cast = AMPL_CAST_F32,
+    .compose = compose_similarity);
 
 static ampl_tensor *dot (ampl_eval *e, ampl_tensor *x, ampl_tensor *y) {
   int64_t last[1] = {-1};
@@ -69,7 +71,8 @@ static ampl_status compose_cosine_loss (ampl_eval *e, const ampl_args *in, ampl_
   AMPL_TRY(ampl_need_float(e->ctx, "x1", x1));
   AMPL_TRY(ampl_need_float(e->ctx, "x2", in->t[1]));
   if (x1->ndim < 1 || x1->ndim > 2)
-    return ampl_error(e->ctx, AMPL_ESHAPE, "x1 is %s: one sample or a batch of them is needed", ampl_tensor_text(e->ctx, x1));
+    return ampl_error(e->ctx, AMPL_ESHAPE, "x1 is %s: one sample or a batch of them is needed",
+                      ampl_tensor_text(e->ctx, x1));
   AMPL_TRY(need_shape(e->ctx, "x2", in->t[1], x1->ndim, x1->shape, x1));
   AMPL_TRY(need_shape(e->ctx, "target", in->t[2], x1->ndim - 1, x1->shape, x1));
   ampl_tensor *x = ampl_eval_wide(e, in->t[0]), *y = ampl_eval_wide(e, in->t[1]), *t = in->t[2];
@@ -115,11 +118,12 @@ static ampl_status compose_triplet (ampl_eval *e, const ampl_args *in, ampl_tens
 }
 
 AMPL_OP(triplet_margin_loss,
-  .doc = "max(0, margin + distance to the positive - distance to the negative), p-norms over the last dimension; with swap "
-         "the negative's distance to the positive counts where it is smaller.",
-  .args = {TENSOR_ONLY("anchor"), TENSOR_ONLY("positive"), TENSOR_ONLY("negative"), FLOAT("margin", 1), FLOAT("p", 2),
-           FLOAT("eps", 1e-6), BOOL("swap", false), REDUCTION},
-  .cast = AMPL_CAST_F32, .compose = compose_triplet);
+        .doc = "max(0, margin + distance to the positive - distance to the negative), p-norms over the last dimension; "
+               "with swap "
+               "the negative's distance to the positive counts where it is smaller.",
+        .args = {TENSOR_ONLY("anchor"), TENSOR_ONLY("positive"), TENSOR_ONLY("negative"), FLOAT("margin", 1),
+                 FLOAT("p", 2), FLOAT("eps", 1e-6), BOOL("swap", false), REDUCTION},
+        .cast = AMPL_CAST_F32, .compose = compose_triplet);
 
 /* ------------------------------------------------------------------------------------------------ multi_margin ---- */
 
@@ -129,7 +133,8 @@ static ampl_status compose_multi_margin (ampl_eval *e, const ampl_args *in, ampl
   int64_t classes = x0->ndim ? x0->shape[x0->ndim - 1] : 1, rows = x0->ndim > 1 ? x0->shape[0] : 1, last[1] = {1};
   AMPL_TRY(ampl_need_float(e->ctx, "x", x0));
   if (x0->ndim > 2 || t0->numel != rows || t0->ndim > 1)
-    return ampl_error(e->ctx, AMPL_ESHAPE, "x is %s, target %s; samples and classes, and a label for each sample are needed",
+    return ampl_error(e->ctx, AMPL_ESHAPE,
+                      "x is %s, target %s; samples and classes, and a label for each sample are needed",
                       ampl_shape_text(e->ctx, x0->ndim, x0->shape), ampl_shape_text(e->ctx, t0->ndim, t0->shape));
   if (in->p[0].i != 1 && in->p[0].i != 2)
     return ampl_error(e->ctx, AMPL_EVALUE, "p is %lld, it must be 1 or 2", (long long)in->p[0].i);

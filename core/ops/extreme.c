@@ -101,11 +101,13 @@ static ampl_status infer_position (ampl_ctx *ctx, const ampl_args *in, ampl_meta
 }
 
 AMPL_OP(argmax,
-  .doc = "Where the largest value stands, the first of equal ones: along `dim`, or in x as one row.  NaN is the largest.",
-  .args = {TENSOR_ONLY("x"), DIM_OPT("dim"), BOOL("keepdim", false)}, .flags = AMPL_OP_NO_GRAD,
-  .infer = infer_position);
+        .doc = "Where the largest value stands, the first of equal ones: along `dim`, or in x as one row.  NaN is the "
+               "largest.",
+        .args = {TENSOR_ONLY("x"), DIM_OPT("dim"), BOOL("keepdim", false)}, .flags = AMPL_OP_NO_GRAD,
+        .infer = infer_position);
 
 AMPL_OP(argmin,
-  .doc = "Where the smallest value stands, the first of equal ones: along `dim`, or in x as one row.  NaN is the smallest.",
-  .args = {TENSOR_ONLY("x"), DIM_OPT("dim"), BOOL("keepdim", false)}, .flags = AMPL_OP_NO_GRAD,
-  .infer = infer_position);
+        .doc = "Where the smallest value stands, the first of equal ones: along `dim`, or in x as one row.  NaN is the "
+               "smallest.",
+        .args = {TENSOR_ONLY("x"), DIM_OPT("dim"), BOOL("keepdim", false)}, .flags = AMPL_OP_NO_GRAD,
+        .infer = infer_position);

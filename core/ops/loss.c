@@ -1,6 +1,7 @@
 /* loss.c: losses that compare element by element: what one element contributes is a formula of kernels/loss.def.
  *
- * A loss has a kernel that computes and adds up in one pass; its gradient is that of the formula, an element-wise op. */
+ * A loss has a kernel that computes and adds up in one pass; its gradient is that of the formula, an element-wise op.
+ * */
 #include "reduce.h"
 
 #include <string.h>
@@ -24,11 +25,14 @@ static ampl_status same_shapes (ampl_ctx *ctx, const ampl_tensor *x, const ampl_
   if (t->flags & AMPL_T_NUMBER || ampl_same_shape(x, t)) return AMPL_OK;
   const char *xs = ampl_shape_text(ctx, x->ndim, x->shape), *ts = ampl_shape_text(ctx, t->ndim, t->shape);
   if (x->numel == t->numel)
-    return ampl_error(ctx, AMPL_ESHAPE, "x is %s, %s %s: the shapes must be equal; call %s:reshape(%s), or x:reshape(%s)", xs,
-                      name, ts, name, xs, ts);
+    return ampl_error(ctx, AMPL_ESHAPE,
+                      "x is %s, %s %s: the shapes must be equal; call %s:reshape(%s), or x:reshape(%s)", xs, name, ts,
+                      name, xs, ts);
   if (broadcasts(x, t))
-    return ampl_error(ctx, AMPL_ESHAPE, "x is %s, %s %s: the shapes must be equal; if broadcasting is meant, say so with "
-                      "%s:expand(%s)", xs, name, ts, t->numel < x->numel ? name : "x", t->numel < x->numel ? xs : ts);
+    return ampl_error(ctx, AMPL_ESHAPE,
+                      "x is %s, %s %s: the shapes must be equal; if broadcasting is meant, say so with "
+                      "%s:expand(%s)",
+                      xs, name, ts, t->numel < x->numel ? name : "x", t->numel < x->numel ? xs : ts);
   return ampl_error(ctx, AMPL_ESHAPE, "x is %s, %s %s: the shapes must be equal", xs, name, ts);
 }
 
@@ -92,7 +96,7 @@ static ampl_tensor *gradient_of_each (ampl_grad *g, int64_t reduction, int64_t n
 }
 
 /* The gradients of the operands whose bit is set in `which` */
-static ampl_status back (ampl_grad *g, const formula *f, ampl_tensor *dy, ampl_tensor *const *operands, unsigned which) {
+static ampl_status back(ampl_grad *g, const formula *f, ampl_tensor *dy, ampl_tensor *const *operands, unsigned which) {
   ampl_value p[AMPL_ARGS_MAX];
   int n = own_params(f, g->op, g->p, p + 1);
   ampl_tensor *t[4] = {dy, operands[0], operands[1], f->operands == 3 ? operands[2] : NULL};

@@ -99,19 +99,22 @@ static ampl_status back_layer_norm (ampl_grad *g) {
 }
 
 AMPL_OP(layer_norm,
-  .doc = "(x - mean) / sqrt(var + eps) * weight + bias, mean and variance over the last dimensions, those of "
-         "normalized_shape.",
-  .args = {TENSOR_ONLY("x"), SIZES_REQ("normalized_shape"), TENSOR_OPT("weight"), TENSOR_OPT("bias"), FLOAT("eps", 1e-5)},
-  .cast = AMPL_CAST_F32, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_layer_norm,
-  .backward = back_layer_norm);
+        .doc = "(x - mean) / sqrt(var + eps) * weight + bias, mean and variance over the last dimensions, those of "
+               "normalized_shape.",
+        .args = {TENSOR_ONLY("x"), SIZES_REQ("normalized_shape"), TENSOR_OPT("weight"), TENSOR_OPT("bias"),
+                 FLOAT("eps", 1e-5)},
+        .cast = AMPL_CAST_F32, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_layer_norm,
+        .backward = back_layer_norm);
 
 static ampl_status compose_layer_norm_back (ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
   return compose_back(e, in, out, true);
 }
 
 #define BACK_ARGS                                                                                                      \
-  {TENSOR_ONLY("dy"), TENSOR_ONLY("x"), TENSOR_OPT("weight"), INT_REQ("dims"), FLOAT_REQ("eps"), BOOL("wants_x", true), \
-   BOOL("wants_params", true)}
+  {                                                                                                                    \
+    TENSOR_ONLY("dy"), TENSOR_ONLY("x"), TENSOR_OPT("weight"), INT_REQ("dims"), FLOAT_REQ("eps"),                      \
+        BOOL("wants_x", true), BOOL("wants_params", true)                                                              \
+  }
 
 AMPL_OP(layer_norm_backward, .doc = "The gradients of x, weight and bias.", .args = BACK_ARGS, .nout = 3,
   .flags = AMPL_OP_INTERNAL, .infer = infer_back, .compose = compose_layer_norm_back);

@@ -182,7 +182,8 @@ static ampl_tensor *extreme_norm (ampl_eval *e, ampl_tensor *x, ampl_tensor *y, 
   return EV(e, mul, T(EV(e, sign, T(x)), EV(e, where, T(mask, share, num(e, 0)))));
 }
 
-/* sign(x) (|x| / y)^(p - 1) dy: a ratio of sizes neither overflows nor vanishes.  At a zero vector the gradient is 0. */
+/* sign(x) (|x| / y)^(p - 1) dy: a ratio of sizes neither overflows nor vanishes.  At a zero vector the gradient is 0.
+ * */
 static ampl_tensor *finite_norm (ampl_eval *e, double p, ampl_tensor *x, ampl_tensor *y, ampl_tensor *dy) {
   if (p == 0) return EV(e, zeros_like, T(x));
   if (p == 1) return EV(e, mul, T(EV(e, sign, T(x)), dy));
@@ -213,12 +214,17 @@ static ampl_status back_norm (ampl_grad *g) {
   return e->status;
 }
 
-AMPL_OP(norm,
-  .doc = "The p-norm over `dim`: (sum of |x|^p)^(1/p), the largest or smallest size for p = inf or -inf, the number of "
-         "values that are not 0 for p = 0.",
-  .args = {TENSOR_ONLY("x"), {.name = "p", .kind = AMPL_ARG_FLOAT, .def = {.f = 2}, .choices = "fro", .doc = "a number; \"fro\" is 2"},
-           DIMS("dim"), BOOL("keepdim", false), DTYPE("dtype")},
-  .cast = AMPL_CAST_F32_OUT, .save = AMPL_SAVE_X(0) | AMPL_SAVE_Y(0), .infer = infer_norm, .backward = back_norm);
+AMPL_OP(
+    norm,
+    .doc =
+        "The p-norm over `dim`: (sum of |x|^p)^(1/p), the largest or smallest size for p = inf or -inf, the number of "
+        "values that are not 0 for p = 0.",
+    .args = {TENSOR_ONLY("x"),
+             {.name = "p", .kind = AMPL_ARG_FLOAT, .def = {.f = 2}, .choices = "fro", .doc = "a number; \"fro\" is 2"},
+             DIMS("dim"),
+             BOOL("keepdim", false),
+             DTYPE("dtype")},
+    .cast = AMPL_CAST_F32_OUT, .save = AMPL_SAVE_X(0) | AMPL_SAVE_Y(0), .infer = infer_norm, .backward = back_norm);
 
 /* ------------------------------------------------------------------------------------------------ logsumexp ------- */
 

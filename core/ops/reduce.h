@@ -17,9 +17,9 @@ static inline ampl_ints ampl_one_dim (const int64_t *dim) { return (ampl_ints){d
 ampl_tensor *ampl_eval_wide (ampl_eval *e, ampl_tensor *x);
 ampl_tensor *ampl_eval_to (ampl_eval *e, ampl_tensor *x, int dtype);
 
-/* The gradient of y = xhat * w + b, xhat = (x - mean) / sqrt(var + eps) over `dims` of x seen in a shape of nd sizes (not
- * `centered`: x / sqrt(mean of x^2 + eps)), in ops.  w, which may be NULL, broadcasts with x.  *dx, and *dw = dy * xhat in
- * x's shape. */
+/* The gradient of y = xhat * w + b, xhat = (x - mean) / sqrt(var + eps) over `dims` of x seen in a shape of nd sizes
+ * (not `centered`: x / sqrt(mean of x^2 + eps)), in ops.  w, which may be NULL, broadcasts with x.  *dx, and *dw = dy
+ * * xhat in x's shape. */
 void ampl_eval_norm_back (ampl_eval *e, ampl_tensor *dy, ampl_tensor *x, ampl_tensor *w, int nd, const int64_t *shape,
                           ampl_ints dims, bool centered, double eps, ampl_tensor **dx, ampl_tensor **dw);
 

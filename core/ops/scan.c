@@ -33,8 +33,8 @@ AMPL_OP(cumsum_reverse, .doc = "Running sums from the end.", .args = {TENSOR_ONL
 
 /* ------------------------------------------------------------------------------------------------ recurrence ------ */
 
-/* y[k] = x[k] + b[k] y[k-1]; with `reverse`, y[k] = x[k] + b[k+1] y[k+1].  Each is the gradient of the other: nothing is
- * divided, so a 0 in b does no harm. */
+/* y[k] = x[k] + b[k] y[k-1]; with `reverse`, y[k] = x[k] + b[k+1] y[k+1].  Each is the gradient of the other: nothing
+ * is divided, so a 0 in b does no harm. */
 
 /* x moved by one position along dim, away from the start or towards it; `fill` comes in. */
 static ampl_tensor *shift (ampl_eval *e, ampl_tensor *x, int64_t dim, bool away, double fill) {

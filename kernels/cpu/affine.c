@@ -78,8 +78,8 @@ static void col_job (void *ud, int64_t job, int thread) {
       step[i] = p->gone[i].stride[0];
     }
     const void *x = ampl_cpu_load_rows(&p->kept[X], k->work, first[X], step[X], output, rows, n, buf[0], &ld[X]);
-    const void *dy = k->dy ? ampl_cpu_load_rows(&p->kept[DY], k->work, first[DY], step[DY], output, rows, n, buf[1], &ld[DY])
-                           : NULL;
+    const void *dy =
+        k->dy ? ampl_cpu_load_rows(&p->kept[DY], k->work, first[DY], step[DY], output, rows, n, buf[1], &ld[DY]) : NULL;
     void *y = ampl_cpu_target_rows(&p->kept[Y], k->work, first[Y], step[Y], output, n, buf[0], &ld[Y]);
     if (k->work == AMPL_WORK_F32)
       loops()->affine_cols(y, ld[Y], dy, ld[DY], x, ld[X], rows, n, t.a, t.m, t.b, t.c);
@@ -123,5 +123,6 @@ void ampl_cpu_affine_run (ampl_ctx *ctx, const ampl_cpu_affine *k) {
   p.chunk = (CHUNK + across - 1) / across;
   p.chunks = (p.n + p.chunk - 1) / p.chunk;
   int64_t units = rows ? p.outputs : p.outputs / p.inner * p.tiles;
-  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, 0.5 * (double)k->x->numel), units * p.chunks, rows ? row_job : col_job, &p);
+  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, 0.5 * (double)k->x->numel), units * p.chunks, rows ? row_job : col_job,
+                    &p);
 }

@@ -1,5 +1,5 @@
-/* affine.h: y = dy * a + (x - m) * b + c with constants for each channel: what batch, group and instance norm do to their
- * tensors, forward and backward, once the statistics are known. */
+/* affine.h: y = dy * a + (x - m) * b + c with constants for each channel: what batch, group and instance norm do to
+ * their tensors, forward and backward, once the statistics are known. */
 #ifndef AMPL_CPU_AFFINE_H
 #define AMPL_CPU_AFFINE_H
 

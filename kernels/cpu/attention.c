@@ -1,10 +1,10 @@
 /*
-** attention.c: scaled dot product attention, block by block (Dao et al. 2022): of each head a block of queries meets one
-** block of keys after the other.  The softmax is kept up to date as larger scores turn up, so no more than one block of
-** scores exists at a time.
+** attention.c: scaled dot product attention, block by block (Dao et al. 2022): of each head a block of queries meets
+** one block of keys after the other.  The softmax is kept up to date as larger scores turn up, so no more than one
+** block of scores exists at a time.
 **
-** A job is a block of queries of one head; its keys are taken in order.  bf16 goes through the dot instruction where that
-** is in use, the weights then rounded to bf16; else products are of f32.
+** A job is a block of queries of one head; its keys are taken in order.  bf16 goes through the dot instruction where
+** that is in use, the weights then rounded to bf16; else products are of f32.
 */
 #include "attention_parts.h"
 
@@ -17,11 +17,22 @@
 
 /* ---------------------------------------------------------------- shared parts */
 
-attention_call ampl_cpu_attention_call (const ampl_tensor *q, const ampl_tensor *k, const ampl_tensor *v, const ampl_tensor *mask,
-                                        const ampl_value *p) {
-  attention_call c = {.K = ampl_cpu_matrix_used(), .b = q->shape[0], .h = q->shape[1], .shared = k->shape[1], .l = q->shape[2],
-                      .s = k->shape[2], .e = q->shape[3], .f = v->shape[3], .q = q, .k = k, .v = v, .mask = mask,
-                      .scale = (float)p[AMPL_ATTENTION_SCALE].f, .causal = p[AMPL_ATTENTION_CAUSAL].i};
+attention_call ampl_cpu_attention_call(const ampl_tensor *q, const ampl_tensor *k, const ampl_tensor *v,
+                                       const ampl_tensor *mask, const ampl_value *p) {
+  attention_call c = {.K = ampl_cpu_matrix_used(),
+                      .b = q->shape[0],
+                      .h = q->shape[1],
+                      .shared = k->shape[1],
+                      .l = q->shape[2],
+                      .s = k->shape[2],
+                      .e = q->shape[3],
+                      .f = v->shape[3],
+                      .q = q,
+                      .k = k,
+                      .v = v,
+                      .mask = mask,
+                      .scale = (float)p[AMPL_ATTENTION_SCALE].f,
+                      .causal = p[AMPL_ATTENTION_CAUSAL].i};
   const double drop = p[AMPL_ATTENTION_DROPOUT].f, limit = ceil(drop * 0x1p24);
   c.nr = 2 * c.K->vw;
   c.limit = (uint32_t)limit;
@@ -31,8 +42,8 @@ attention_call ampl_cpu_attention_call (const ampl_tensor *q, const ampl_tensor 
 
 static bool drops (const attention_call *c) { return c->limit > 0; }
 
-const float *ampl_cpu_attention_mask (const attention_call *c, float *buf, long b, long h, long i0, long rows, long j0, long cols,
-                                      long *ld) {
+const float *ampl_cpu_attention_mask(const attention_call *c, float *buf, long b, long h, long i0, long rows, long j0,
+                                     long cols, long *ld) {
   const ampl_tensor *m = c->mask;
   if (!m) return NULL;
   const long different = m->strides[2] == 0 ? 1 : rows, step = m->strides[3];
@@ -49,18 +60,20 @@ const float *ampl_cpu_attention_mask (const attention_call *c, float *buf, long 
   return buf;
 }
 
-const float *ampl_cpu_attention_keep (const attention_call *c, float *buf, long b, long h, long i0, long rows, long j0, long cols) {
+const float *ampl_cpu_attention_keep(const attention_call *c, float *buf, long b, long h, long i0, long rows, long j0,
+                                     long cols) {
   if (!drops(c)) return NULL;
   const long pitch = ampl_attention_pitch(c->s);
   for (long i = 0; i < rows; i++) {
     const uint64_t at = c->first + (uint64_t)(((b * c->h + h) * c->l + i0 + i) * pitch + j0);
-    AMPL_CPU_BEST(ampl_cpu_random)->keep(buf + i * AMPL_ATTENTION_COLS, ceil_div(cols, 64), c->seed, at, c->limit, c->keep);
+    AMPL_CPU_BEST(ampl_cpu_random)
+        ->keep(buf + i * AMPL_ATTENTION_COLS, ceil_div(cols, 64), c->seed, at, c->limit, c->keep);
   }
   return buf;
 }
 
-void ampl_cpu_attention_pack (const attention_call *c, float *dst, int dtype, const void *src, long ld, long rows, long cols, bool turned,
-                              bool dot) {
+void ampl_cpu_attention_pack(const attention_call *c, float *dst, int dtype, const void *src, long ld, long rows,
+                             long cols, bool turned, bool dot) {
   const ampl_cpu_matrix *K = c->K;
   const long n = turned ? rows : cols, k = turned ? cols : rows, depth = dot ? ceil_div(k, 2) : k, nr = c->nr;
   for (long j = 0; j < n; j += nr, dst += depth * nr) {
@@ -73,8 +86,8 @@ void ampl_cpu_attention_pack (const attention_call *c, float *dst, int dtype, co
   }
 }
 
-const float *ampl_cpu_attention_rows (const attention_call *c, float *buf, int dtype, const void *src, long ld, long rows, long cols,
-                                      long *step) {
+const float *ampl_cpu_attention_rows(const attention_call *c, float *buf, int dtype, const void *src, long ld,
+                                     long rows, long cols, long *step) {
   *step = dtype == AMPL_F32 ? ld : cols;
   if (dtype == AMPL_F32) return src;
   c->K->copy[dtype](buf, cols, src, ld, rows, cols, cols);
@@ -156,20 +169,43 @@ static void copy_pairs (uint16_t *dst, long step, const uint16_t *src, long ld, 
 }
 
 /* One block of keys for the job's queries */
-static void add_block (const forward *w, const buffers *m, ampl_cpu_scores *x, long b, long h, long i0, long j0, const void *q, long q_step) {
+static void add_block(const forward *w, const buffers *m, ampl_cpu_scores *x, long b, long h, long i0, long j0,
+                      const void *q, long q_step) {
   const attention_call *c = &w->c;
   const long cols = x->cols, kv = h / (c->h / c->shared);
-  ampl_cpu_attention_pack(c, m->kt, c->k->dtype, attention_row(c->k, b, kv, j0), c->k->strides[2], cols, c->e, true, w->dot);
-  ampl_cpu_attention_pack(c, m->v, c->v->dtype, attention_row(c->v, b, kv, j0), c->v->strides[2], cols, c->f, false, w->dot);
+  ampl_cpu_attention_pack(c, m->kt, c->k->dtype, attention_row(c->k, b, kv, j0), c->k->strides[2], cols, c->e, true,
+                          w->dot);
+  ampl_cpu_attention_pack(c, m->v, c->v->dtype, attention_row(c->v, b, kv, j0), c->v->strides[2], cols, c->f, false,
+                          w->dot);
   x->limit = attention_limit(c, i0, j0);
   x->mask = ampl_cpu_attention_mask(c, m->mask, b, h, i0, x->rows, j0, cols, &x->mask_ld);
   x->keep = ampl_cpu_attention_keep(c, m->keep, b, h, i0, x->rows, j0, cols);
-  ampl_cpu_attention_product(c, &(attention_product){.dot = w->dot, .layout = AMPL_CPU_ROWS, .cut = COLUMNS_SEEN, .limit = x->limit, .m = x->rows,
-                             .n = cols, .k = c->e, .a = q, .a_step = q_step, .panels = m->kt, .c = m->s, .ldc = AMPL_ATTENTION_COLS});
+  ampl_cpu_attention_product(c, &(attention_product){.dot = w->dot,
+                                                     .layout = AMPL_CPU_ROWS,
+                                                     .cut = COLUMNS_SEEN,
+                                                     .limit = x->limit,
+                                                     .m = x->rows,
+                                                     .n = cols,
+                                                     .k = c->e,
+                                                     .a = q,
+                                                     .a_step = q_step,
+                                                     .panels = m->kt,
+                                                     .c = m->s,
+                                                     .ldc = AMPL_ATTENTION_COLS});
   AMPL_CPU_BEST(ampl_cpu_attention)->forward(x);
-  ampl_cpu_attention_product(c, &(attention_product){.dot = w->dot, .acc = j0 > 0, .layout = AMPL_CPU_ROWS, .cut = DEPTH_SEEN, .limit = x->limit,
-                             .m = x->rows, .n = c->f, .k = cols, .a = w->dot ? (void *)m->low : m->s,
-                             .a_step = AMPL_ATTENTION_COLS * (w->dot ? 2 : 4), .panels = m->v, .c = m->acc, .ldc = c->f});
+  ampl_cpu_attention_product(c, &(attention_product){.dot = w->dot,
+                                                     .acc = j0 > 0,
+                                                     .layout = AMPL_CPU_ROWS,
+                                                     .cut = DEPTH_SEEN,
+                                                     .limit = x->limit,
+                                                     .m = x->rows,
+                                                     .n = c->f,
+                                                     .k = cols,
+                                                     .a = w->dot ? (void *)m->low : m->s,
+                                                     .a_step = AMPL_ATTENTION_COLS * (w->dot ? 2 : 4),
+                                                     .panels = m->v,
+                                                     .c = m->acc,
+                                                     .ldc = c->f});
 }
 
 static void forward_job (void *ud, int64_t job, int thread) {
@@ -177,13 +213,24 @@ static void forward_job (void *ud, int64_t job, int thread) {
   const attention_call *c = &w->c;
   buffers m;
   lay_out(w, w->scratch + thread * w->bytes, &m);
-  const long i0 = job % w->blocks * w->rows, rows = least(w->rows, c->l - i0), head = job / w->blocks, b = head / c->h, h = head % c->h;
+  const long i0 = job % w->blocks * w->rows, rows = least(w->rows, c->l - i0), head = job / w->blocks, b = head / c->h,
+             h = head % c->h;
   const void *q = attention_row(c->q, b, h, i0);
   long step = round_up(c->e, 2);
   if (w->dot) copy_pairs((uint16_t *)m.q, step, q, c->q->strides[2], rows, c->e), q = m.q;
   else q = ampl_cpu_attention_rows(c, m.q, c->q->dtype, q, c->q->strides[2], rows, c->e, &step);
-  ampl_cpu_scores x = {.s = m.s, .ld = AMPL_ATTENTION_COLS, .rows = rows, .scale = c->scale, .keep_ld = AMPL_ATTENTION_COLS, .top = m.top,
-                       .sum = m.sum, .acc = m.acc, .acc_ld = c->f, .width = c->f, .low = w->dot ? m.low : NULL, .low_ld = AMPL_ATTENTION_COLS};
+  ampl_cpu_scores x = {.s = m.s,
+                       .ld = AMPL_ATTENTION_COLS,
+                       .rows = rows,
+                       .scale = c->scale,
+                       .keep_ld = AMPL_ATTENTION_COLS,
+                       .top = m.top,
+                       .sum = m.sum,
+                       .acc = m.acc,
+                       .acc_ld = c->f,
+                       .width = c->f,
+                       .low = w->dot ? m.low : NULL,
+                       .low_ld = AMPL_ATTENTION_COLS};
   for (long i = 0; i < rows; i++) m.top[i] = -INFINITY, m.sum[i] = 0;
   memset(m.acc, 0, sizeof(float) * (size_t)(rows * c->f));
   for (long j0 = 0; j0 < c->s && attention_limit(c, i0, j0) + rows - 1 > 0; j0 += AMPL_ATTENTION_COLS) {
@@ -193,7 +240,8 @@ static void forward_job (void *ud, int64_t job, int thread) {
   float *sums = (float *)w->sums->data + (b * c->h + h) * c->l + i0;
   for (long i = 0; i < rows; i++) {
     const bool dead = m.sum[i] == 0; /* nothing to look at: the result is 0 */
-    ampl_cpu_attention_store(c, w->y->dtype, attention_row(w->y, b, h, i0 + i), m.acc + i * c->f, c->f, dead ? 0 : 1 / m.sum[i]);
+    ampl_cpu_attention_store(c, w->y->dtype, attention_row(w->y, b, h, i0 + i), m.acc + i * c->f, c->f,
+                             dead ? 0 : 1 / m.sum[i]);
     sums[i] = dead ? INFINITY : m.top[i] + logf(m.sum[i]);
   }
 }
@@ -240,5 +288,5 @@ static ampl_status attention (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **
 }
 
 #define FLOATS(name, fn) {name, AMPL_F32, fn}, {name, AMPL_F16, fn}, {name, AMPL_BF16, fn}
-const ampl_kernel ampl_cpu_attention_kernels[] = {FLOATS("attention", attention), FLOATS("attention_backward", ampl_cpu_attention_backward),
-                                                  {NULL, 0, NULL}};
+const ampl_kernel ampl_cpu_attention_kernels[] = {
+    FLOATS("attention", attention), FLOATS("attention_backward", ampl_cpu_attention_backward), {NULL, 0, NULL}};

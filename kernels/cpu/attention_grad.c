@@ -29,7 +29,8 @@ typedef struct buffers {
 
 static long lay_out (const backward *w, char *base, buffers *b) {
   const attention_call *c = &w->c;
-  const long rows = AMPL_ATTENTION_ROWS, cols = AMPL_ATTENTION_COLS, e = round_up(c->e, c->nr), f = round_up(c->f, c->nr);
+  const long rows = AMPL_ATTENTION_ROWS, cols = AMPL_ATTENTION_COLS, e = round_up(c->e, c->nr),
+             f = round_up(c->f, c->nr);
   long used = 0;
 #define TAKE(member, count)                                                                                            \
   b->member = base ? (void *)(base + used) : NULL;                                                                     \
@@ -64,29 +65,43 @@ static void row_dots (const backward *w, const buffers *m, const place *at) {
   const attention_call *c = &w->c;
   for (long i = 0; i < c->l; i++) {
     long step;
-    const float *dy = ampl_cpu_attention_rows(c, m->dy, w->dy->dtype, attention_row(w->dy, at->b, at->h, i), 0, 1, c->f, &step);
-    const float *y = ampl_cpu_attention_rows(c, m->dv, w->y->dtype, attention_row(w->y, at->b, at->h, i), 0, 1, c->f, &step);
+    const float *dy =
+        ampl_cpu_attention_rows(c, m->dy, w->dy->dtype, attention_row(w->dy, at->b, at->h, i), 0, 1, c->f, &step);
+    const float *y =
+        ampl_cpu_attention_rows(c, m->dv, w->y->dtype, attention_row(w->y, at->b, at->h, i), 0, 1, c->f, &step);
     m->dot[at->g * c->l + i] = AMPL_CPU_BEST(ampl_cpu_attention)->dot(dy, y, c->f);
   }
 }
 
 /* s = the weights after dropout, dw = ds */
-static long weigh (const backward *w, const buffers *m, const place *at, const float *q, long q_step, const float *dy, long dy_step) {
+static long weigh(const backward *w, const buffers *m, const place *at, const float *q, long q_step, const float *dy,
+                  long dy_step) {
   const attention_call *c = &w->c;
-  const long row = (at->b * c->h + at->h) * c->l + at->i0, ld = AMPL_ATTENTION_COLS, limit = attention_limit(c, at->i0, at->j0);
-  attention_product p = {.layout = AMPL_CPU_ROWS, .cut = COLUMNS_SEEN, .limit = limit, .m = at->rows, .n = at->cols, .ldc = ld};
+  const long row = (at->b * c->h + at->h) * c->l + at->i0, ld = AMPL_ATTENTION_COLS,
+             limit = attention_limit(c, at->i0, at->j0);
+  attention_product p = {
+      .layout = AMPL_CPU_ROWS, .cut = COLUMNS_SEEN, .limit = limit, .m = at->rows, .n = at->cols, .ldc = ld};
   p.k = c->e, p.a = q, p.a_step = 4 * q_step, p.panels = m->kt, p.c = m->s;
   ampl_cpu_attention_product(c, &p);
   p.k = c->f, p.a = dy, p.a_step = 4 * dy_step, p.panels = m->vt, p.c = m->dw;
   ampl_cpu_attention_product(c, &p);
-  ampl_cpu_scores x = {.s = m->s, .ld = ld, .rows = at->rows, .cols = at->cols, .limit = limit, .scale = c->scale, .keep_ld = ld, .dw = m->dw,
-                       .log_sum = w->sums + row, .dot = one_block(c) ? NULL : m->dot + at->g * c->l + at->i0};
+  ampl_cpu_scores x = {.s = m->s,
+                       .ld = ld,
+                       .rows = at->rows,
+                       .cols = at->cols,
+                       .limit = limit,
+                       .scale = c->scale,
+                       .keep_ld = ld,
+                       .dw = m->dw,
+                       .log_sum = w->sums + row,
+                       .dot = one_block(c) ? NULL : m->dot + at->g * c->l + at->i0};
   x.mask = ampl_cpu_attention_mask(c, m->mask, at->b, at->h, at->i0, at->rows, at->j0, at->cols, &x.mask_ld);
   x.keep = ampl_cpu_attention_keep(c, m->keep, at->b, at->h, at->i0, at->rows, at->j0, at->cols);
   AMPL_CPU_BEST(ampl_cpu_attention)->backward(&x);
   for (long i = 0; w->dmask && i < at->rows; i++)
-    c->K->store[w->dmask->dtype](attention_row(w->dmask, at->b, at->h, at->i0 + i) + at->j0 * element_size(w->dmask->dtype), m->dw + i * ld,
-                                 at->cols);
+    c->K->store[w->dmask->dtype](attention_row(w->dmask, at->b, at->h, at->i0 + i) +
+                                     at->j0 * element_size(w->dmask->dtype),
+                                 m->dw + i * ld, at->cols);
   return limit;
 }
 
@@ -95,19 +110,36 @@ static void add_block (const backward *w, const buffers *m, const place *at) {
   const attention_call *c = &w->c;
   const long ld = AMPL_ATTENTION_COLS;
   long q_step, dy_step;
-  const float *q = ampl_cpu_attention_rows(c, m->q, c->q->dtype, attention_row(c->q, at->b, at->h, at->i0), c->q->strides[2], at->rows, c->e, &q_step);
-  const float *dy = ampl_cpu_attention_rows(c, m->dy, w->dy->dtype, attention_row(w->dy, at->b, at->h, at->i0), w->dy->strides[2], at->rows,
-                                            c->f, &dy_step);
+  const float *q = ampl_cpu_attention_rows(c, m->q, c->q->dtype, attention_row(c->q, at->b, at->h, at->i0),
+                                           c->q->strides[2], at->rows, c->e, &q_step);
+  const float *dy = ampl_cpu_attention_rows(c, m->dy, w->dy->dtype, attention_row(w->dy, at->b, at->h, at->i0),
+                                            w->dy->strides[2], at->rows, c->f, &dy_step);
   const long limit = weigh(w, m, at, q, q_step, dy, dy_step);
   ampl_cpu_attention_pack(c, m->qp, AMPL_F32, q, q_step, at->rows, c->e, false, false);
   ampl_cpu_attention_pack(c, m->dyp, AMPL_F32, dy, dy_step, at->rows, c->f, false, false);
-  attention_product p = {.acc = true, .layout = AMPL_CPU_COLS, .cut = DEPTH_SEEING, .limit = limit, .m = at->cols, .k = at->rows, .a_step = 4 * ld};
+  attention_product p = {.acc = true,
+                         .layout = AMPL_CPU_COLS,
+                         .cut = DEPTH_SEEING,
+                         .limit = limit,
+                         .m = at->cols,
+                         .k = at->rows,
+                         .a_step = 4 * ld};
   p.n = c->f, p.a = m->s, p.panels = m->dyp, p.c = m->dv, p.ldc = c->f;
   ampl_cpu_attention_product(c, &p);
   p.n = c->e, p.a = m->dw, p.panels = m->qp, p.c = m->dk, p.ldc = c->e;
   ampl_cpu_attention_product(c, &p);
-  p = (attention_product){.acc = at->j0 > 0, .layout = AMPL_CPU_ROWS, .cut = DEPTH_SEEN, .limit = limit, .m = at->rows, .n = c->e, .k = at->cols,
-                          .a = m->dw, .a_step = 4 * ld, .panels = m->k, .c = m->dq + (at->g * c->l + at->i0) * c->e, .ldc = c->e};
+  p = (attention_product){.acc = at->j0 > 0,
+                          .layout = AMPL_CPU_ROWS,
+                          .cut = DEPTH_SEEN,
+                          .limit = limit,
+                          .m = at->rows,
+                          .n = c->e,
+                          .k = at->cols,
+                          .a = m->dw,
+                          .a_step = 4 * ld,
+                          .panels = m->k,
+                          .c = m->dq + (at->g * c->l + at->i0) * c->e,
+                          .ldc = c->e};
   ampl_cpu_attention_product(c, &p);
 }
 
@@ -127,8 +159,10 @@ static void key_block (const backward *w, const buffers *m, place *at) {
       if (attention_limit(c, at->i0, at->j0) + at->rows - 1 > 0) add_block(w, m, at);
     }
   for (long j = 0; j < at->cols; j++) {
-    ampl_cpu_attention_store(c, w->dk->dtype, attention_row(w->dk, at->b, at->kv, at->j0 + j), m->dk + j * c->e, c->e, c->scale);
-    ampl_cpu_attention_store(c, w->dv->dtype, attention_row(w->dv, at->b, at->kv, at->j0 + j), m->dv + j * c->f, c->f, 1);
+    ampl_cpu_attention_store(c, w->dk->dtype, attention_row(w->dk, at->b, at->kv, at->j0 + j), m->dk + j * c->e, c->e,
+                             c->scale);
+    ampl_cpu_attention_store(c, w->dv->dtype, attention_row(w->dv, at->b, at->kv, at->j0 + j), m->dv + j * c->f, c->f,
+                             1);
   }
 }
 
@@ -148,13 +182,20 @@ static void backward_job (void *ud, int64_t job, int thread) {
     key_block(w, &m, &at);
   }
   for (long i = 0; i < w->group * c->l; i++)
-    ampl_cpu_attention_store(c, w->dq->dtype, attention_row(w->dq, at.b, at.kv * w->group + i / c->l, i % c->l), m.dq + i * c->e, c->e, c->scale);
+    ampl_cpu_attention_store(c, w->dq->dtype, attention_row(w->dq, at.b, at.kv * w->group + i / c->l, i % c->l),
+                             m.dq + i * c->e, c->e, c->scale);
 }
 
 /* Operands dy, q, k, v, y with rows without gaps inside, then sums, draw, mask */
 static ampl_status run (ampl_ctx *ctx, ampl_tensor *const *t, const ampl_args *in, ampl_tensor **out) {
-  backward w = {.c = ampl_cpu_attention_call(t[1], t[2], t[3], in->t[7], in->p), .dy = t[0], .y = t[4], .sums = in->t[5]->data,
-                .dq = out[0], .dk = out[1], .dv = out[2], .dmask = in->p[AMPL_ATTENTION_MASK_GRAD].i ? out[3] : NULL};
+  backward w = {.c = ampl_cpu_attention_call(t[1], t[2], t[3], in->t[7], in->p),
+                .dy = t[0],
+                .y = t[4],
+                .sums = in->t[5]->data,
+                .dq = out[0],
+                .dk = out[1],
+                .dv = out[2],
+                .dmask = in->p[AMPL_ATTENTION_MASK_GRAD].i ? out[3] : NULL};
   attention_call *c = &w.c;
   buffers unused;
   uint64_t draw[2];

@@ -26,8 +26,8 @@ typedef struct attention_call {
   uint64_t seed, first;
 } attention_call;
 
-attention_call ampl_cpu_attention_call(const ampl_tensor *q, const ampl_tensor *k, const ampl_tensor *v, const ampl_tensor *mask,
-                                       const ampl_value *p);
+attention_call ampl_cpu_attention_call(const ampl_tensor *q, const ampl_tensor *k, const ampl_tensor *v,
+                                       const ampl_tensor *mask, const ampl_value *p);
 
 /* Row `row` of head (b, h) of a tensor of rank 4. */
 static inline char *attention_row (const ampl_tensor *x, long b, long h, long row) {
@@ -39,19 +39,22 @@ static inline char *attention_row (const ampl_tensor *x, long b, long h, long ro
 static inline long attention_height (long l) { return ceil_div(l, most(1, ceil_div(l, AMPL_ATTENTION_ROWS))); }
 
 /* Row i of the block from (i0, j0) on sees so many columns, plus i. */
-static inline long attention_limit (const attention_call *c, long i0, long j0) { return c->causal ? i0 - j0 + 1 : c->s; }
+static inline long attention_limit(const attention_call *c, long i0, long j0) { return c->causal ? i0 - j0 + 1 : c->s; }
 
 /* The block's part of the mask as numbers to be added, and of what dropout multiplies by; NULL where there is none. */
-const float *ampl_cpu_attention_mask(const attention_call *c, float *buf, long b, long h, long i0, long rows, long j0, long cols, long *ld);
-const float *ampl_cpu_attention_keep(const attention_call *c, float *buf, long b, long h, long i0, long rows, long j0, long cols);
+const float *ampl_cpu_attention_mask(const attention_call *c, float *buf, long b, long h, long i0, long rows, long j0,
+                                     long cols, long *ld);
+const float *ampl_cpu_attention_keep(const attention_call *c, float *buf, long b, long h, long i0, long rows, long j0,
+                                     long cols);
 
-/* A matrix as panels [ceil(n/nr)][k][nr] of f32, or of pairs of bf16 where `dot`: `turned`: its rows, `cols` of them, are
+/* A matrix as panels [ceil(n/nr)][k][nr] of f32, or of pairs of bf16 where `dot`: `turned`: its rows, `cols` of them,
+ * are
    the columns of the result. */
-void ampl_cpu_attention_pack(const attention_call *c, float *dst, int dtype, const void *src, long ld, long rows, long cols, bool turned,
-                             bool dot);
+void ampl_cpu_attention_pack(const attention_call *c, float *dst, int dtype, const void *src, long ld, long rows,
+                             long cols, bool turned, bool dot);
 /* Its rows as f32, in place where they are that, else in buf. */
-const float *ampl_cpu_attention_rows(const attention_call *c, float *buf, int dtype, const void *src, long ld, long rows, long cols,
-                                     long *step);
+const float *ampl_cpu_attention_rows(const attention_call *c, float *buf, int dtype, const void *src, long ld,
+                                     long rows, long cols, long *step);
 
 /* C (m, n) (+)= A (m, k) B.  What a causal mask makes 0 is left out: the block's row i sees columns below limit + i. */
 typedef struct attention_product {

@@ -255,8 +255,8 @@ static void group_params (const groups *g, const double *rstd, const double *sum
   write_vector(out[2], g->c, db);
 }
 
-/* Operands dy, x, weight; parameters num_groups, eps, whether dx and whether the gradients of weight and bias are wanted;
- * outputs dx, dweight, dbias */
+/* Operands dy, x, weight; parameters num_groups, eps, whether dx and whether the gradients of weight and bias are
+ * wanted; outputs dx, dweight, dbias */
 static ampl_status group_norm_backward (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   const ampl_tensor *dy = in->t[0], *x = in->t[1];
   space s, w;
@@ -280,8 +280,15 @@ static ampl_status group_norm_backward (ampl_ctx *ctx, const ampl_args *in, ampl
       group_constants(&g, weight, rstd, sum, dot);
       for (int64_t i = 0; i < g.n * g.c; i++) a[i] = weight[i % g.c] * rstd[i];
       if (in->p[2].i)
-        ampl_cpu_affine_run(ctx, &(ampl_cpu_affine){.x = x, .dy = dy, .y = out[0], .dims = spatial(x), .work = work_of(x),
-                                                    .a = a, .m = mean, .b = dot, .c = sum});
+        ampl_cpu_affine_run(ctx, &(ampl_cpu_affine){.x = x,
+                                                    .dy = dy,
+                                                    .y = out[0],
+                                                    .dims = spatial(x),
+                                                    .work = work_of(x),
+                                                    .a = a,
+                                                    .m = mean,
+                                                    .b = dot,
+                                                    .c = sum});
     }
     space_put(ctx, &w);
   }

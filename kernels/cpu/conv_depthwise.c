@@ -102,8 +102,9 @@ static void run_residues (apply *p, const ampl_cpu_image *out, int threads) {
 /* The filter as f32, channels side by side */
 static void load_filter (const ampl_cpu_matrix *K, const ampl_cpu_conv *a, const ampl_cpu_filter *w, float *dst) {
   for (long t = 0; t < a->r * a->s; t++)
-    K->gather[w->dtype](dst + t * a->c, a->c, (const char *)w->p + (t / a->s * w->r + t % a->s * w->s) * element_size(w->dtype),
-                        0, w->k, 1, a->c, a->c);
+    K->gather[w->dtype](dst + t * a->c, a->c,
+                        (const char *)w->p + (t / a->s * w->r + t % a->s * w->s) * element_size(w->dtype), 0, w->k, 1,
+                        a->c, a->c);
 }
 
 /* Twice the arithmetic takes about as long as in a matrix product: memory is the limit */
@@ -176,8 +177,8 @@ static void grad_job (void *ud, int64_t job, int thread) {
           const long from = n * w->x->image + row * w->x->row + (lo * w->col.step + w->col.at[j]) * w->x->pixel + c0;
           const long grad = n * w->dy->image + y * w->dy->row + lo * w->dy->pixel + c0;
           w->D->grad(sums + (i * a->s + j) * a->c, (const char *)w->x->p + from * element_size(w->x->dtype),
-                     w->x->dtype, w->col.step * w->x->pixel,
-                     (const char *)w->dy->p + grad * element_size(w->dy->dtype), w->dy->dtype, w->dy->pixel, hi - lo, c);
+                     w->x->dtype, w->col.step * w->x->pixel, (const char *)w->dy->p + grad * element_size(w->dy->dtype),
+                     w->dy->dtype, w->dy->pixel, hi - lo, c);
         }
       }
 }

@@ -41,7 +41,8 @@ void ampl_cpu_pack_filter (const ampl_cpu_matrix *K, const filter_view *w, float
                            float *tmp) {
   const long size = element_size(w->dtype), taps = w->rows_r * w->cols_s;
   const char *src = w->p + (r0 * w->row + j0 * w->col) * size;
-  if (w->col != 1 && w->row != 1 && taps > 1 && (w->s == 1 || w->cols_s == 1) && (w->r == w->cols_s || w->rows_r == 1)) {
+  if (w->col != 1 && w->row != 1 && taps > 1 && (w->s == 1 || w->cols_s == 1) &&
+      (w->r == w->cols_s || w->rows_r == 1)) {
     pack_side_by_side(K, w, dst, tap_step, nr, ny, fy, nx, fx, src, rows, cols, tmp);
     return;
   }

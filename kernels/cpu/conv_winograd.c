@@ -74,9 +74,11 @@ static void filter_job (void *ud, int64_t panel, int thread) {
   const filter_view w = ampl_cpu_filter_view(p->a, p->w, p->backward, 0);
   float *part = (float *)(p->buffers + thread * p->buffer_bytes), *tmp = part + 9 * AT_ONCE * nr;
   for (long c = 0; c < p->ci; c += AT_ONCE) {
-    ampl_cpu_pack_filter(p->K, &w, part, AT_ONCE * nr, nr, 3, three, 3, three, c, AT_ONCE, j, least(nr, p->co - j), tmp);
+    ampl_cpu_pack_filter(p->K, &w, part, AT_ONCE * nr, nr, 3, three, 3, three, c, AT_ONCE, j, least(nr, p->co - j),
+                         tmp);
     for (long i = 0; i < AT_ONCE; i++)
-      p->W->filter(p->u + (j * p->ci) + (c + i) * nr, p->panels * p->ci * nr, part + i * nr, AT_ONCE * nr, p->backward, nr);
+      p->W->filter(p->u + (j * p->ci) + (c + i) * nr, p->panels * p->ci * nr, part + i * nr, AT_ONCE * nr, p->backward,
+                   nr);
   }
 }
 

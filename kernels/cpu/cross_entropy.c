@@ -1,8 +1,8 @@
 /* cross_entropy.c: cross_entropy and nll_loss by class labels, and their gradients.
  *
  * Rows are counted as the labels are, row by row.  Where classes lie side by side (most classifiers, channels-last
- * images) rows are taken one by one; else tiles of neighbouring rows go through the classes together.  16-bit logits are
- * read as they are, arithmetic is f32, and what is kept for each row is f64. */
+ * images) rows are taken one by one; else tiles of neighbouring rows go through the classes together.  16-bit logits
+ * are read as they are, arithmetic is f32, and what is kept for each row is f64. */
 #include "isa/norm.h"
 #include "isa/softmax.h"
 #include "op.h"
@@ -43,8 +43,8 @@ static ampl_status bad_label (ampl_ctx *ctx, const ampl_tensor *labels, int64_t 
   if (labels->ndim == 1) snprintf(where, sizeof where, " at row %lld", (long long)ampl_shown(ctx, row));
   if (labels->ndim > 1)
     snprintf(where, sizeof where, " at element %lld of target, counted row by row", (long long)ampl_shown(ctx, row));
-  return ampl_error(ctx, AMPL_EINDEX, "class %lld%s; classes count from %lld to %lld%s", (long long)v, where, (long long)base,
-                    (long long)(classes - 1 + base), hint);
+  return ampl_error(ctx, AMPL_EINDEX, "class %lld%s; classes count from %lld to %lld%s", (long long)v, where,
+                    (long long)base, (long long)(classes - 1 + base), hint);
 }
 
 /* Labels as classes from 0.  ignore_index is a class from 0, too, or negative, as are labels that stand for it. */
@@ -130,7 +130,8 @@ static double element (int dtype, const char *p) {
 
 /* Value c of the row that begins at `first` */
 static double value (const task *t, int64_t first, int64_t c) {
-  return element(t->along.dtype, t->along.data + (first + c * t->along.stride[0]) * (int64_t)ampl_dtype_size((ampl_dtype)t->along.dtype));
+  return element(t->along.dtype, t->along.data + (first + c * t->along.stride[0]) *
+                                                     (int64_t)ampl_dtype_size((ampl_dtype)t->along.dtype));
 }
 
 /* The weights of row r's targets: of the label's own, and of every class times its weight */
@@ -233,7 +234,9 @@ static double total_weight (const task *t) {
   return s;
 }
 
-static void store_scalar (ampl_tensor *out, double v) { ampl_cpu_narrow(AMPL_WORK_F64, &v, out->dtype, out->data, 1, 1); }
+static void store_scalar(ampl_tensor *out, double v) {
+  ampl_cpu_narrow(AMPL_WORK_F64, &v, out->dtype, out->data, 1, 1);
+}
 
 /* The rows' losses as they are, added up, or that divided by the total weight */
 static void store_loss (const task *t, int64_t reduction, double total, ampl_tensor *out) {
@@ -294,7 +297,8 @@ static void spread_gradient (task *t, const ampl_tensor *dy, int64_t reduction, 
 typedef struct constants { double a, b, each, own; } constants;
 
 static constants constants_of (const task *t, int64_t r) {
-  double own = label_part(t, r), each = each_part(t), g = t->loss[r], a = t->work == AMPL_WORK_F32 ? (float)t->lse[r] : t->lse[r];
+  double own = label_part(t, r), each = each_part(t), g = t->loss[r],
+         a = t->work == AMPL_WORK_F32 ? (float)t->lse[r] : t->lse[r];
   return (constants){a, g * (own + each * t->all_weights) * exp(a - t->lse[r]), g * each, g * own};
 }
 
@@ -353,7 +357,8 @@ static void finish_tile (const task *t, int64_t r, int64_t m, const constants *k
     if (label == IGNORED)
       for (int64_t c = 0; c < t->classes; c++) set(t, at, c, 0);
     else
-      set(t, at, label, exp(value(t, from + j * xnext, label) - k[j].a) * k[j].b - k[j].each * t->weight[label] - k[j].own);
+      set(t, at, label,
+          exp(value(t, from + j * xnext, label) - k[j].a) * k[j].b - k[j].each * t->weight[label] - k[j].own);
   }
 }
 

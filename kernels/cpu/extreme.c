@@ -126,7 +126,8 @@ static void tile_job (void *ud, int64_t job, int thread) {
 /* ------------------------------------------------------------------------------------------------ setting up ------ */
 
 /* x's lines along `dim` (AMPL_ABSENT: all of x is one), and where the results go */
-static void lines_of (ampl_ctx *ctx, search *s, const ampl_tensor *x, int64_t dim, ampl_tensor *values, ampl_tensor *at) {
+static void lines_of(ampl_ctx *ctx, search *s, const ampl_tensor *x, int64_t dim, ampl_tensor *values,
+                     ampl_tensor *at) {
   int64_t shape[AMPL_RANK_MAX], stride[3][AMPL_RANK_MAX] = {{0}};
   int nd = 0;
   s->work = ampl_cpu_work_of(x->dtype);

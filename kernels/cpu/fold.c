@@ -213,8 +213,8 @@ static void merge_log_sum_exp (ampl_cpu_part *into, const ampl_cpu_part *from) {
   into->a.f = top;
 }
 
-void ampl_cpu_fold_merge (ampl_cpu_fold fold, ampl_cpu_work w, ampl_cpu_part *into, int64_t n, const ampl_cpu_part *from,
-                          int64_t more, int64_t m) {
+void ampl_cpu_fold_merge(ampl_cpu_fold fold, ampl_cpu_work w, ampl_cpu_part *into, int64_t n, const ampl_cpu_part *from,
+                         int64_t more, int64_t m) {
   if (n == 0) {
     for (int64_t j = 0; j < m; j++) into[j] = from[j];
     return;

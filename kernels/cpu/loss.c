@@ -42,7 +42,9 @@ static void check_probabilities (task *t, const void *x, int64_t pos, int64_t n)
     for (const double *v = x; i < n && !(v[i] < 0 || v[i] > 1);) i++;
   if (i == n) return;
   int64_t old = __atomic_load_n(&t->bad, __ATOMIC_RELAXED);
-  while (pos + i < old && !__atomic_compare_exchange_n(&t->bad, &old, pos + i, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+  while (pos + i < old &&
+         !__atomic_compare_exchange_n(&t->bad, &old, pos + i, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
 }
 
 static void block (task *t, int64_t pos, int64_t n, ampl_cpu_part *part) {
@@ -79,16 +81,18 @@ static void job (void *ud, int64_t job, int thread) {
 static ampl_status improbable (ampl_ctx *ctx, const task *t) {
   double v;
   const double *there = ampl_cpu_load(&t->s[0], AMPL_WORK_F64, 0, t->bad, 1, &v);
-  return ampl_error(ctx, AMPL_EVALUE, "x has %g as element %lld (counted row by row); it takes probabilities, from 0 to 1: "
-                    "apply sigmoid, or use binary_cross_entropy_with_logits", *there,
-                    (long long)ampl_shown(ctx, t->bad));
+  return ampl_error(ctx, AMPL_EVALUE,
+                    "x has %g as element %lld (counted row by row); it takes probabilities, from 0 to 1: "
+                    "apply sigmoid, or use binary_cross_entropy_with_logits",
+                    *there, (long long)ampl_shown(ctx, t->bad));
 }
 
 /* Operands x, target, perhaps a third one; `weight` may be NULL */
-static ampl_status run (ampl_ctx *ctx, task *t, ampl_tensor *const *operands, const ampl_tensor *weight, int64_t reduction,
-                        ampl_tensor *out) {
+static ampl_status run(ampl_ctx *ctx, task *t, ampl_tensor *const *operands, const ampl_tensor *weight,
+                       int64_t reduction, ampl_tensor *out) {
   const ampl_tensor *x = operands[0];
-  const ampl_tensor *all[ALL] = {x, operands[1], t->operands == 3 ? operands[2] : NULL, weight, reduction == NONE ? out : NULL};
+  const ampl_tensor *all[ALL] = {x, operands[1], t->operands == 3 ? operands[2] : NULL, weight,
+                                 reduction == NONE ? out : NULL};
   t->work = ampl_cpu_work_of(out->dtype);
   for (int i = 0; i < AMPL_POINTWISE_SPLAT; i++)
     if (t->work == AMPL_WORK_F32) t->one.f[i] = 1;
@@ -113,7 +117,8 @@ static ampl_status run (ampl_ctx *ctx, task *t, ampl_tensor *const *operands, co
 }
 
 /* A loss whose reduction is parameter `at`, the formula's parameters being the others, in their order */
-static ampl_status plain (ampl_ctx *ctx, const ampl_args *in, ampl_tensor *out, int op, int operands, int at, int params) {
+static ampl_status plain(ampl_ctx *ctx, const ampl_args *in, ampl_tensor *out, int op, int operands, int at,
+                         int params) {
   task t = {.op = op, .operands = operands};
   for (int k = 0, n = 0; k <= params; k++)
     if (k != at) t.p[n++] = in->p[k];

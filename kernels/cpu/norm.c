@@ -1,7 +1,7 @@
 /* norm.c: layer_norm and rms_norm: rows (the last dimensions of x) with a mean and a scale each.
  *
- * A row is read from memory once, forward and backward: mean and variance are made again in backward while the row is in
- * the cache, which is cheaper than to keep and to read them. */
+ * A row is read from memory once, forward and backward: mean and variance are made again in backward while the row is
+ * in the cache, which is cheaper than to keep and to read them. */
 #include "isa/norm.h"
 #include "op.h"
 #include "reduce.h"
@@ -159,7 +159,8 @@ static size_t space_of (const norm *k) {
 }
 
 /* Runs `job` over chunks of rows, with scratch memory that k keeps until release() */
-static ampl_status run (ampl_ctx *ctx, norm *k, const ampl_tensor *weight, const ampl_tensor *bias, ampl_cpu_job_fn job) {
+static ampl_status run(ampl_ctx *ctx, norm *k, const ampl_tensor *weight, const ampl_tensor *bias,
+                       ampl_cpu_job_fn job) {
   double cost = job == forward_job ? 0.7 : 1.5;
   k->threads = ampl_cpu_threads_for(ctx, cost * (double)(k->rows * k->n));
   k->chunk = k->wants_params ? PARAM_ROWS : at_most(64, 1 + (1 << 14) / k->n);
@@ -224,8 +225,8 @@ static ampl_status rms_norm (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **o
   return AMPL_OK;
 }
 
-/* Operands dy, x, weight; parameters: number of dimensions in a row, eps, whether dx and whether the gradients of weight
- * and bias are wanted */
+/* Operands dy, x, weight; parameters: number of dimensions in a row, eps, whether dx and whether the gradients of
+ * weight and bias are wanted */
 static ampl_status backward (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out, bool centered) {
   bool wants_x = in->p[2].i;
   const ampl_tensor *t[3] = {[X] = in->t[1], [DY] = in->t[0], [DX] = wants_x ? out[0] : NULL};

@@ -115,7 +115,8 @@ static void short_rows (const plan *p, int64_t output, int64_t m, void *buf, amp
   int64_t inner = p->kept.shape[last], step = p->kept.stride[last], most = AMPL_FOLD_BLOCK / p->n, ld;
   for (int64_t end = output + m, rows; output < end; output += rows, parts += rows) {
     rows = at_most(at_most(end - output, most), inner - output % inner);
-    const void *x = ampl_cpu_load_rows(&p->gone, r->work, ampl_cpu_offset(&p->kept, output), step, 0, rows, p->n, buf, &ld);
+    const void *x =
+        ampl_cpu_load_rows(&p->gone, r->work, ampl_cpu_offset(&p->kept, output), step, 0, rows, p->n, buf, &ld);
     ampl_cpu_fold_rows(r->fold, r->work, r->p, x, ld, rows, p->n, parts);
   }
 }

@@ -13,7 +13,8 @@
 typedef union ampl_cpu_cell { double f; int64_t i; } ampl_cpu_cell;
 typedef struct ampl_cpu_part { ampl_cpu_cell a, b; } ampl_cpu_part;
 
-/* The part of n >= 1 values side by side, and those of m columns of `rows` >= 1 rows (at most AMPL_FOLD_COLS columns).  p is the exponent of AMPL_FOLD_SUM_POW. */
+/* The part of n >= 1 values side by side, and those of m columns of `rows` >= 1 rows (at most AMPL_FOLD_COLS columns).
+ *  p is the exponent of AMPL_FOLD_SUM_POW. */
 void ampl_cpu_fold_row (ampl_cpu_fold fold, ampl_cpu_work w, double p, const void *x, int64_t n, ampl_cpu_part *part);
 /* The parts of m rows of n values each, `ld` apart. */
 void ampl_cpu_fold_rows (ampl_cpu_fold fold, ampl_cpu_work w, double p, const void *x, int64_t ld, int64_t m, int64_t n,
@@ -21,14 +22,15 @@ void ampl_cpu_fold_rows (ampl_cpu_fold fold, ampl_cpu_work w, double p, const vo
 void ampl_cpu_fold_cols (ampl_cpu_fold fold, ampl_cpu_work w, double p, const void *x, int64_t ld, int64_t rows,
                          int64_t m, ampl_cpu_part *part);
 /* The same for AMPL_FOLD_DOT. */
-void ampl_cpu_fold_dot_row (ampl_cpu_work w, const void *x, const void *z, int64_t n, double center, ampl_cpu_part *part);
+void ampl_cpu_fold_dot_row(ampl_cpu_work w, const void *x, const void *z, int64_t n, double center,
+                           ampl_cpu_part *part);
 void ampl_cpu_fold_dot_cols (ampl_cpu_work w, const void *x, int64_t ldx, const void *z, int64_t ldz, int64_t rows,
                              int64_t m, const double *center, ampl_cpu_part *part);
 /* The part of no value. */
 ampl_cpu_part ampl_cpu_fold_none (ampl_cpu_fold fold, ampl_cpu_work w);
 /* into[j], of n values, gets from[j], of more values, added. */
-void ampl_cpu_fold_merge (ampl_cpu_fold fold, ampl_cpu_work w, ampl_cpu_part *into, int64_t n, const ampl_cpu_part *from,
-                          int64_t more, int64_t m);
+void ampl_cpu_fold_merge(ampl_cpu_fold fold, ampl_cpu_work w, ampl_cpu_part *into, int64_t n, const ampl_cpu_part *from,
+                         int64_t more, int64_t m);
 
 /* Makes results of parts: those of outputs first ... first + m - 1, each of n values.  `values` is room for m values of
  * the working type of the output; NULL when the reduction has no output tensor. */

@@ -1,5 +1,5 @@
-/* reductions.c: sum, mean, prod, var, std, norm, logsumexp, amax, amin, any, all, count_nonzero: a fold each, and what is
- * made of its parts. */
+/* reductions.c: sum, mean, prod, var, std, norm, logsumexp, amax, amin, any, all, count_nonzero: a fold each, and what
+ * is made of its parts. */
 #include "op.h"
 #include "reduce.h"
 
@@ -58,8 +58,8 @@ static void are_all (void *ud, const ampl_cpu_part *parts, int64_t first, int64_
   for (int64_t j = 0; j < m; j++) ((int64_t *)values)[j] = count_of(ud, &parts[j]) == n;
 }
 
-static ampl_status run (ampl_ctx *ctx, const ampl_args *in, ampl_tensor *y, ampl_cpu_fold fold, ampl_ints dims, double p,
-                        ampl_cpu_work w, ampl_cpu_finish_fn finish) {
+static ampl_status run(ampl_ctx *ctx, const ampl_args *in, ampl_tensor *y, ampl_cpu_fold fold, ampl_ints dims, double p,
+                       ampl_cpu_work w, ampl_cpu_finish_fn finish) {
   const ampl_tensor *x = in->t[0];
   job k = {w, ampl_cpu_work_of(y->dtype), p};
   const ampl_cpu_reduction r = {.fold = fold, .work = w, .p = p, .x = x, .dims = ampl_cpu_dims_mask(dims, x->ndim),
@@ -124,8 +124,10 @@ static ampl_status amin (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) 
 static ampl_status count (ampl_ctx *ctx, const ampl_args *in, ampl_tensor *y, ampl_cpu_finish_fn finish) {
   return run(ctx, in, y, AMPL_FOLD_NONZERO, in->p[0].l, 0, ampl_cpu_work_of(in->t[0]->dtype), finish);
 }
-static ampl_status any (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) { return count(ctx, in, out[0], counts); }
-static ampl_status all (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) { return count(ctx, in, out[0], are_all); }
+static ampl_status any(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) { return count(ctx, in, out[0], counts); }
+static ampl_status all(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
+  return count(ctx, in, out[0], are_all);
+}
 static ampl_status count_nonzero (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   return count(ctx, in, out[0], counts);
 }

@@ -28,11 +28,13 @@ static int64_t at_most (int64_t a, int64_t b) { return a < b ? a : b; }
 /* Where the sums of m lines stand, in f64 */
 typedef struct sums { double a[TILE], b[TILE]; } sums;
 
-static void f64_forward (const job *s, double *y, const double *x, int64_t n, const double *a, const double *b, int step) {
+static void f64_forward(const job *s, double *y, const double *x, int64_t n, const double *a, const double *b,
+                        int step) {
   for (int64_t i = 0; i < n; i++, a += step, b += step) y[i] = s->is_log ? x[i] - *a - *b : exp(x[i] - *a) * *b;
 }
 
-static void f64_back (const job *s, double *dx, const double *dy, const double *y, int64_t n, const double *dot, int step) {
+static void f64_back(const job *s, double *dx, const double *dy, const double *y, int64_t n, const double *dot,
+                     int step) {
   for (int64_t i = 0; i < n; i++, dot += step) dx[i] = s->is_log ? dy[i] - exp(y[i]) * *dot : y[i] * (dy[i] - *dot);
 }
 

@@ -139,7 +139,8 @@ static void narrow_plain (ampl_cpu_work w, const void *src, int dtype, void *dst
       int64_t m = n - i < GATHER ? n - i : GATHER;
       int t = w == AMPL_WORK_F32 ? AMPL_F32 : AMPL_F64;
       widen_plain(AMPL_WORK_I64, part, t, (const char *)src + i * (int64_t)ampl_cpu_work_size(w), 1, m);
-      narrow_plain(AMPL_WORK_I64, part, dtype, (char *)dst + i * to * (int64_t)ampl_dtype_size((ampl_dtype)dtype), to, m);
+      narrow_plain(AMPL_WORK_I64, part, dtype, (char *)dst + i * to * (int64_t)ampl_dtype_size((ampl_dtype)dtype), to,
+                   m);
     }
   } else if (w == AMPL_WORK_F32) {
     BY_DTYPE(dtype, FROM_F32)
@@ -383,7 +384,8 @@ const void *ampl_cpu_load_rows (const ampl_cpu_stream *s, ampl_cpu_work w, int64
   if (inner == 1 && step == m) ampl_cpu_widen(w, buf, s->dtype, src, 1, rows * m);
   else
     for (int64_t i = 0; i < rows; i++)
-      ampl_cpu_widen(w, (char *)buf + i * m * (int64_t)ampl_cpu_work_size(w), s->dtype, src + i * step * size, inner, m);
+      ampl_cpu_widen(w, (char *)buf + i * m * (int64_t)ampl_cpu_work_size(w), s->dtype, src + i * step * size, inner,
+                     m);
   return buf;
 }
 
@@ -414,6 +416,6 @@ void ampl_cpu_store_rows (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t fir
   if (inner == 1 && step == m) ampl_cpu_narrow(w, values, s->dtype, dst, 1, rows * m);
   else
     for (int64_t i = 0; i < rows; i++)
-      ampl_cpu_narrow(w, (const char *)values + i * m * (int64_t)ampl_cpu_work_size(w), s->dtype, dst + i * step * size, inner,
-                      m);
+      ampl_cpu_narrow(w, (const char *)values + i * m * (int64_t)ampl_cpu_work_size(w), s->dtype, dst + i * step * size,
+                      inner, m);
 }

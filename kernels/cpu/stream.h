@@ -25,7 +25,8 @@ typedef struct ampl_cpu_stream {
 } ampl_cpu_stream;
 
 /* Streams over the same index space: all dimensions of `shape`, merged where every tensor allows it, and (`sorted`)
- * brought to the order that suits the strides of t[0].  Tensors are broadcast; t[k] may be NULL, out[k].data is then. */
+ * brought to the order that suits the strides of t[0].  Tensors are broadcast; t[k] may be NULL, out[k].data is then.
+ * */
 void ampl_cpu_streams (int count, const ampl_tensor *const *t, int nd, const int64_t *shape, bool sorted,
                        ampl_cpu_stream *out);
 /* The same for given strides: stride[k] belongs to out[k], whose data and dtype are set already. */
@@ -34,7 +35,8 @@ void ampl_cpu_streams_from (int count, const int64_t *const *stride, int nd, con
 
 /* Elements from first + pos on, `first` an offset in elements from s->data: a pointer to `len` values of type w, which
  * is into the tensor where its data lie so, else `buf`, to which they are copied. */
-const void *ampl_cpu_load (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t pos, int64_t len, void *buf);
+const void *ampl_cpu_load(const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t pos, int64_t len,
+                          void *buf);
 /* Where to compute the values of such a block: in the tensor itself where possible, else `buf`.  ampl_cpu_store after
  * it does nothing in the first case. */
 void *ampl_cpu_target (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t pos, int64_t len, void *buf);
@@ -43,9 +45,9 @@ void  ampl_cpu_store (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, 
 /* The offset, in elements, of element pos. */
 int64_t ampl_cpu_offset (const ampl_cpu_stream *s, int64_t pos);
 
-/* The lines of tensors of one shape along dimension `dim`: along[k] is a line, x[k] the lines, in an order that suits the
- * strides of t[0].  t[k] may be NULL.  True when neighbouring lines lie side by side in t[0], so that a tile of them is to
- * be taken through the dimension together; x[0]'s last dimension counts such neighbours. */
+/* The lines of tensors of one shape along dimension `dim`: along[k] is a line, x[k] the lines, in an order that suits
+ * the strides of t[0].  t[k] may be NULL.  True when neighbouring lines lie side by side in t[0], so that a tile of
+ * them is to be taken through the dimension together; x[0]'s last dimension counts such neighbours. */
 bool ampl_cpu_lines (int count, const ampl_tensor *const *t, int64_t dim, ampl_cpu_stream *x, ampl_cpu_stream *along);
 
 /* How many of the next `most` elements to take as one block: where the tensor has long runs, those up to the end of the
@@ -55,9 +57,9 @@ int64_t ampl_cpu_run (const ampl_cpu_stream *s, int64_t pos, int64_t most);
 /* Whether memory runs along one of the dimensions in `dims` (bit d: dimension d): theirs is the shortest stride. */
 bool ampl_cpu_runs_along (const ampl_tensor *x, uint32_t dims);
 
-/* `rows` rows of m values each, the first at element `pos` of s and `first`, the others `step` elements apart: a pointer
- * and the distance of its rows; into the tensor, or `buf`, as ampl_cpu_load does it.  The m values must lie within one
- * position of all dimensions of s but the last. */
+/* `rows` rows of m values each, the first at element `pos` of s and `first`, the others `step` elements apart: a
+ * pointer and the distance of its rows; into the tensor, or `buf`, as ampl_cpu_load does it.  The m values must lie
+ * within one position of all dimensions of s but the last. */
 const void *ampl_cpu_load_rows (const ampl_cpu_stream *s, ampl_cpu_work w, int64_t first, int64_t step, int64_t pos,
                                 int64_t rows, int64_t m, void *buf, int64_t *ld);
 /* The same, the rows being elements from, from + 1 ... of the stream `down`, which only says how far they are apart. */

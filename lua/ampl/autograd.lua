@@ -75,7 +75,8 @@ local function check_fields(ctx, outputs)
   for key, value in pairs(ctx) do
     for i = 1, outputs.n do
       if core.is_tensor(value) and value == outputs[i] then
-        raise("EGRAD", "Function", ("ctx.%s holds an output, which would never be freed; use ctx:save(...)"):format(key))
+        raise("EGRAD", "Function",
+              ("ctx.%s holds an output, which would never be freed; use ctx:save(...)"):format(key))
       end
     end
   end
@@ -152,7 +153,8 @@ end
 
 local anomaly = {on = false}
 
----Whether backward stops at the first bad gradient, naming the op, the place of its forward call, the value and its index.
+---Whether backward stops at the first bad gradient, naming the op, the place of its forward call, the value and its
+---index.
 ---@param on boolean
 ---@param opts? {check_nan: boolean, check_inf: boolean, scaled: boolean}
 function autograd.set_detect_anomaly(on, opts)

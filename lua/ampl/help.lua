@@ -8,7 +8,11 @@ local function signature(op)
   local parts = {}
   for _, a in ipairs(op.args) do
     local text = a.name
-    if a.default ~= nil then text = text .. " = " .. tostring(a.default) elseif not a.required then text = text .. "?" end
+    if a.default ~= nil then
+      text = text .. " = " .. tostring(a.default)
+    elseif not a.required then
+      text = text .. "?"
+    end
     parts[#parts + 1] = text
   end
   return op.name .. "(" .. table.concat(parts, ", ") .. ")"

@@ -36,7 +36,8 @@ system.backends = {
     end,
     __newindex = function(_, name, value)
       if name ~= "bf16_dot" and name ~= "winograd" then
-        raise("EARG", "backends.cpu", ("there is no setting %q to write; there are bf16_dot and winograd"):format(tostring(name)))
+        raise("EARG", "backends.cpu",
+              ("there is no setting %q to write; there are bf16_dot and winograd"):format(tostring(name)))
       end
       if type(value) ~= "boolean" then
         raise("EARG", "backends.cpu", ("%s must be true or false, not %s"):format(name, tostring(value)))

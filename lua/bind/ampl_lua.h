@@ -20,7 +20,8 @@ AMPL_API int luaopen_ampl_core(lua_State *L);
 
 /* The context that the state uses, lent; NULL before luaopen_ampl. */
 AMPL_API ampl_ctx *ampl_lua_ctx(lua_State *L);
-/* Makes luaopen_ampl, when it is called, use `ctx` and take a reference of it, instead of making one.  false: too late. */
+/* Makes luaopen_ampl, when it is called, use `ctx` and take a reference of it, instead of making one.  false: too
+ * late. */
 AMPL_API bool      ampl_lua_set_ctx(lua_State *L, ampl_ctx *ctx);
 
 /* Pushes x, with a reference of its own; nil for NULL.  Raises when Lua is out of memory. */

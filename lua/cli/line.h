@@ -7,7 +7,8 @@
 
 typedef enum line_result { LINE_OK, LINE_END, LINE_INTERRUPTED } line_result;
 
-/* At a terminal that can move its cursor: a line editor with history and completion.  Else plain reading, no escapes. */
+/* At a terminal that can move its cursor: a line editor with history and completion.  Else plain reading, no escapes.
+ * */
 void line_begin(lua_State *L, bool rc);
 void line_end(void);
 /* Whether lines come from a terminal. */

@@ -78,7 +78,8 @@ typedef struct options {
 static int usage(const char *format, const char *what) {
   fprintf(stderr, "ampl: ");
   fprintf(stderr, format, what);
-  fprintf(stderr, "\nusage: ampl [-e STAT] [-l MOD] [-i] [-v] [-E] [-W] [--devices] [--version] [--help] [script [args]]\n");
+  fprintf(stderr,
+          "\nusage: ampl [-e STAT] [-l MOD] [-i] [-v] [-E] [-W] [--devices] [--version] [--help] [script [args]]\n");
   return EXIT_USAGE;
 }
 

@@ -23,6 +23,119 @@
 ---@operator len: integer
 local Tensor = {}
 
+---Adds the gradients of x to the leaves it came from.
+---@param grad? ampl.Tensor
+---@param options? table
+function Tensor:backward(grad, options) end
+
+---x in bf16.
+---@return ampl.Tensor
+function Tensor:bfloat16() end
+
+---So many views of a dimension, all but the last equal.
+---@param chunks integer
+---@param dim? integer
+---@return ampl.Tensor[]
+function Tensor:chunk(chunks, dim) end
+
+---x on the CPU.
+---@return ampl.Tensor
+function Tensor:cpu() end
+
+---x on the first CUDA device.
+---@return ampl.Tensor
+function Tensor:cuda() end
+
+---The address of the first element.
+---@return integer
+function Tensor:data_ptr() end
+
+---x without its graph, on the same memory.
+---@return ampl.Tensor
+function Tensor:detach() end
+
+---The number of dimensions.
+---@return integer
+function Tensor:dim() end
+
+---x in f64.
+---@return ampl.Tensor
+function Tensor:double() end
+
+---x in f32.
+---@return ampl.Tensor
+function Tensor:float() end
+
+---Drops this handle; using it afterwards is an error.
+function Tensor:free() end
+
+---x in f16.
+---@return ampl.Tensor
+function Tensor:half() end
+
+---Whether the elements stand row by row without gaps.
+---@return boolean
+function Tensor:is_contiguous() end
+
+---The one element.
+---@return number|boolean
+function Tensor:item() end
+
+---x, which now outlives the scope it was made in.
+---@return ampl.Tensor
+function Tensor:keep() end
+
+---The number of elements.
+---@return integer
+function Tensor:numel() end
+
+---fn sees, and may replace, the gradient.
+---@param fn fun(grad: ampl.Tensor): ampl.Tensor?
+---@return table
+function Tensor:register_hook(fn) end
+
+---Makes x a leaf that collects a gradient.
+---@param on? boolean
+---@return ampl.Tensor
+function Tensor:requires_grad_(on) end
+
+---Keeps the gradient of x although it is no leaf.
+function Tensor:retain_grad() end
+
+---The shape, or one size of it.
+---@param dim? integer
+---@return integer|integer[]
+function Tensor:size(dim) end
+
+---Parts of a dimension.
+---@param split_size_or_sections integer|integer[]
+---@param dim? integer
+---@return ampl.Tensor[]
+function Tensor:split(split_size_or_sections, dim) end
+
+---The strides in elements, or one of them.
+---@param dim? integer
+---@return integer|integer[]
+function Tensor:stride(dim) end
+
+---x in another dtype or on another device.
+---@param target ampl.dtype|string|table
+---@return ampl.Tensor
+function Tensor:to(target) end
+
+---The elements, row by row, as bytes.
+---@return string
+function Tensor:tobytes() end
+
+---The elements as nested lists.
+---@return table|number
+function Tensor:totable() end
+
+---The views of one position of a dimension each.
+---@param dim? integer
+---@return ampl.Tensor[]
+function Tensor:unbind(dim) end
+
 ---The ops as functions.
 ---@class ampl.ops
 local ops = {}
@@ -61,6 +174,47 @@ function Tensor:acos(options) end
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:acos_(options) end
+
+---The mean of each of output_size windows that share out the line.
+---@param x ampl.Tensor|number
+---@param output_size integer|integer[]
+---@param options? table
+---@return ampl.Tensor
+function ops.adaptive_avg_pool1d(x, output_size, options) end
+
+---The mean of each of output_size windows that share out the line.
+---@param output_size integer|integer[]
+---@param options? table
+---@return ampl.Tensor
+function Tensor:adaptive_avg_pool1d(output_size, options) end
+
+---The mean of each of output_size windows that share out the image.
+---@param x ampl.Tensor|number
+---@param output_size integer|integer[]
+---@param options? table
+---@return ampl.Tensor
+function ops.adaptive_avg_pool2d(x, output_size, options) end
+
+---The mean of each of output_size windows that share out the image.
+---@param output_size integer|integer[]
+---@param options? table
+---@return ampl.Tensor
+function Tensor:adaptive_avg_pool2d(output_size, options) end
+
+---The largest value of each of output_size windows that share out the image.
+---@param x ampl.Tensor|number
+---@param output_size integer|integer[]
+---@param return_indices? boolean
+---@param options? table
+---@return ampl.Tensor, ampl.Tensor
+function ops.adaptive_max_pool2d(x, output_size, return_indices, options) end
+
+---The largest value of each of output_size windows that share out the image.
+---@param output_size integer|integer[]
+---@param return_indices? boolean
+---@param options? table
+---@return ampl.Tensor, ampl.Tensor
+function Tensor:adaptive_max_pool2d(output_size, return_indices, options) end
 
 ---x + alpha * y
 ---@param x ampl.Tensor|number
@@ -133,6 +287,25 @@ function Tensor:addcmul(tensor1, tensor2, value, options) end
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:addcmul_(tensor1, tensor2, value, options) end
+
+---beta * x + alpha * the product of two matrices.
+---@param x ampl.Tensor|number
+---@param mat1 ampl.Tensor|number
+---@param mat2 ampl.Tensor|number
+---@param beta? number
+---@param alpha? number
+---@param options? table
+---@return ampl.Tensor
+function ops.addmm(x, mat1, mat2, beta, alpha, options) end
+
+---beta * x + alpha * the product of two matrices.
+---@param mat1 ampl.Tensor|number
+---@param mat2 ampl.Tensor|number
+---@param beta? number
+---@param alpha? number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:addmm(mat1, mat2, beta, alpha, options) end
 
 ---Whether all values over `dim` are true (not 0).
 ---@param x ampl.Tensor|number
@@ -311,6 +484,94 @@ function Tensor:atan2(y, options) end
 ---@return ampl.Tensor
 function Tensor:atan2_(y, options) end
 
+---The mean of each window.
+---@param x ampl.Tensor|number
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[] kernel_size where not given
+---@param padding? integer|integer[]
+---@param ceil_mode? boolean
+---@param count_include_pad? boolean
+---@param options? table
+---@return ampl.Tensor
+function ops.avg_pool1d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, options) end
+
+---The mean of each window.
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[] kernel_size where not given
+---@param padding? integer|integer[]
+---@param ceil_mode? boolean
+---@param count_include_pad? boolean
+---@param options? table
+---@return ampl.Tensor
+function Tensor:avg_pool1d(kernel_size, stride, padding, ceil_mode, count_include_pad, options) end
+
+---The mean of each window.
+---@param x ampl.Tensor|number
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[] kernel_size where not given
+---@param padding? integer|integer[]
+---@param ceil_mode? boolean
+---@param count_include_pad? boolean
+---@param divisor_override? integer
+---@param options? table
+---@return ampl.Tensor
+function ops.avg_pool2d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, options) end
+
+---The mean of each window.
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[] kernel_size where not given
+---@param padding? integer|integer[]
+---@param ceil_mode? boolean
+---@param count_include_pad? boolean
+---@param divisor_override? integer
+---@param options? table
+---@return ampl.Tensor
+function Tensor:avg_pool2d(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, options) end
+
+---beta * x + alpha * the products of two batches of matrices.
+---@param x ampl.Tensor|number
+---@param batch1 ampl.Tensor|number
+---@param batch2 ampl.Tensor|number
+---@param beta? number
+---@param alpha? number
+---@param options? table
+---@return ampl.Tensor
+function ops.baddbmm(x, batch1, batch2, beta, alpha, options) end
+
+---beta * x + alpha * the products of two batches of matrices.
+---@param batch1 ampl.Tensor|number
+---@param batch2 ampl.Tensor|number
+---@param beta? number
+---@param alpha? number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:baddbmm(batch1, batch2, beta, alpha, options) end
+
+---(x - mean) / sqrt(var + eps) * weight + bias for every channel (dimension 2).  In training mean and variance are those of the batch, and the running ones move towards them by `momentum`; else the running ones are used.  x may be 16-bit while the others are f32.
+---@param x ampl.Tensor|number
+---@param running_mean? ampl.Tensor
+---@param running_var? ampl.Tensor
+---@param weight? ampl.Tensor
+---@param bias? ampl.Tensor
+---@param training? boolean
+---@param momentum? number
+---@param eps? number
+---@param options? table
+---@return ampl.Tensor
+function ops.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps, options) end
+
+---(x - mean) / sqrt(var + eps) * weight + bias for every channel (dimension 2).  In training mean and variance are those of the batch, and the running ones move towards them by `momentum`; else the running ones are used.  x may be 16-bit while the others are f32.
+---@param running_mean? ampl.Tensor
+---@param running_var? ampl.Tensor
+---@param weight? ampl.Tensor
+---@param bias? ampl.Tensor
+---@param training? boolean
+---@param momentum? number
+---@param eps? number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:batch_norm(running_mean, running_var, weight, bias, training, momentum, eps, options) end
+
 ---1 with the probability x, else 0.
 ---@param x ampl.Tensor|number
 ---@param options? table
@@ -321,6 +582,42 @@ function ops.bernoulli(x, options) end
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:bernoulli(options) end
+
+----weight (target log(x) + (1 - target) log(1 - x)); x is a probability, the logarithms end at -100.  binary_cross_entropy_with_logits is exact where this one is not.
+---@param x ampl.Tensor|number the prediction
+---@param target ampl.Tensor|number
+---@param weight? ampl.Tensor
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param options? table
+---@return ampl.Tensor
+function ops.binary_cross_entropy(x, target, weight, reduction, options) end
+
+----weight (target log(x) + (1 - target) log(1 - x)); x is a probability, the logarithms end at -100.  binary_cross_entropy_with_logits is exact where this one is not.
+---@param target ampl.Tensor|number
+---@param weight? ampl.Tensor
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param options? table
+---@return ampl.Tensor
+function Tensor:binary_cross_entropy(target, weight, reduction, options) end
+
+---binary_cross_entropy of sigmoid(x), exact for every x; pos_weight scales the positive targets' term.
+---@param x ampl.Tensor|number the prediction
+---@param target ampl.Tensor|number
+---@param weight? ampl.Tensor
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param pos_weight? ampl.Tensor
+---@param options? table
+---@return ampl.Tensor
+function ops.binary_cross_entropy_with_logits(x, target, weight, reduction, pos_weight, options) end
+
+---binary_cross_entropy of sigmoid(x), exact for every x; pos_weight scales the positive targets' term.
+---@param target ampl.Tensor|number
+---@param weight? ampl.Tensor
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param pos_weight? ampl.Tensor
+---@param options? table
+---@return ampl.Tensor
+function Tensor:binary_cross_entropy_with_logits(target, weight, reduction, pos_weight, options) end
 
 ---How often each of 1, 2, 3 ... (in C: 0, 1, 2 ...) occurs in x, or the sum of its weights, up to the largest value or minlength.
 ---@param x ampl.Tensor|number
@@ -336,6 +633,19 @@ function ops.bincount(x, weights, minlength, options) end
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:bincount(weights, minlength, options) end
+
+---The products of two batches of matrices.
+---@param x ampl.Tensor|number
+---@param other ampl.Tensor|number
+---@param options? table
+---@return ampl.Tensor
+function ops.bmm(x, other, options) end
+
+---The products of two batches of matrices.
+---@param other ampl.Tensor|number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:bmm(other, options) end
 
 ---Tensors joined along dimension `dim`; all other sizes must agree.
 ---@param tensors ampl.Tensor[]
@@ -412,6 +722,125 @@ function ops.clone(x, options) end
 ---@return ampl.Tensor
 function Tensor:clone(options) end
 
+---Convolution of lines (n, c, length) with filters (k, c/groups, size).
+---@param x ampl.Tensor|number
+---@param weight ampl.Tensor|number
+---@param bias? ampl.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]|"valid"|"same"
+---@param dilation? integer|integer[]
+---@param groups? integer
+---@param options? table
+---@return ampl.Tensor
+function ops.conv1d(x, weight, bias, stride, padding, dilation, groups, options) end
+
+---Convolution of lines (n, c, length) with filters (k, c/groups, size).
+---@param weight ampl.Tensor|number
+---@param bias? ampl.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]|"valid"|"same"
+---@param dilation? integer|integer[]
+---@param groups? integer
+---@param options? table
+---@return ampl.Tensor
+function Tensor:conv1d(weight, bias, stride, padding, dilation, groups, options) end
+
+---Convolution of images (n, c, h, w) with filters (k, c/groups, r, s).
+---@param x ampl.Tensor|number
+---@param weight ampl.Tensor|number
+---@param bias? ampl.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]|"valid"|"same"
+---@param dilation? integer|integer[]
+---@param groups? integer
+---@param options? table
+---@return ampl.Tensor
+function ops.conv2d(x, weight, bias, stride, padding, dilation, groups, options) end
+
+---Convolution of images (n, c, h, w) with filters (k, c/groups, r, s).
+---@param weight ampl.Tensor|number
+---@param bias? ampl.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]|"valid"|"same"
+---@param dilation? integer|integer[]
+---@param groups? integer
+---@param options? table
+---@return ampl.Tensor
+function Tensor:conv2d(weight, bias, stride, padding, dilation, groups, options) end
+
+---Convolution of volumes (n, c, d, h, w) with filters (k, c/groups, t, r, s).
+---@param x ampl.Tensor|number
+---@param weight ampl.Tensor|number
+---@param bias? ampl.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]|"valid"|"same"
+---@param dilation? integer|integer[]
+---@param groups? integer
+---@param options? table
+---@return ampl.Tensor
+function ops.conv3d(x, weight, bias, stride, padding, dilation, groups, options) end
+
+---Convolution of volumes (n, c, d, h, w) with filters (k, c/groups, t, r, s).
+---@param weight ampl.Tensor|number
+---@param bias? ampl.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]|"valid"|"same"
+---@param dilation? integer|integer[]
+---@param groups? integer
+---@param options? table
+---@return ampl.Tensor
+function Tensor:conv3d(weight, bias, stride, padding, dilation, groups, options) end
+
+---Transposed convolution of lines (n, c, length) with filters (c, k/groups, size).
+---@param x ampl.Tensor|number
+---@param weight ampl.Tensor|number
+---@param bias? ampl.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param output_padding? integer|integer[]
+---@param groups? integer
+---@param dilation? integer|integer[]
+---@param options? table
+---@return ampl.Tensor
+function ops.conv_transpose1d(x, weight, bias, stride, padding, output_padding, groups, dilation, options) end
+
+---Transposed convolution of lines (n, c, length) with filters (c, k/groups, size).
+---@param weight ampl.Tensor|number
+---@param bias? ampl.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param output_padding? integer|integer[]
+---@param groups? integer
+---@param dilation? integer|integer[]
+---@param options? table
+---@return ampl.Tensor
+function Tensor:conv_transpose1d(weight, bias, stride, padding, output_padding, groups, dilation, options) end
+
+---Transposed convolution of images (n, c, h, w) with filters (c, k/groups, r, s).
+---@param x ampl.Tensor|number
+---@param weight ampl.Tensor|number
+---@param bias? ampl.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param output_padding? integer|integer[]
+---@param groups? integer
+---@param dilation? integer|integer[]
+---@param options? table
+---@return ampl.Tensor
+function ops.conv_transpose2d(x, weight, bias, stride, padding, output_padding, groups, dilation, options) end
+
+---Transposed convolution of images (n, c, h, w) with filters (c, k/groups, r, s).
+---@param weight ampl.Tensor|number
+---@param bias? ampl.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param output_padding? integer|integer[]
+---@param groups? integer
+---@param dilation? integer|integer[]
+---@param options? table
+---@return ampl.Tensor
+function Tensor:conv_transpose2d(weight, bias, stride, padding, output_padding, groups, dilation, options) end
+
 ---copy_ writes src, broadcast and cast, into x.
 ---@param src ampl.Tensor|number
 ---@param options? table
@@ -456,6 +885,42 @@ function Tensor:cosh(options) end
 ---@return ampl.Tensor
 function Tensor:cosh_(options) end
 
+---1 - cosine of x1 and x2 where target is 1, max(0, cosine - margin) where it is -1.
+---@param x1 ampl.Tensor|number
+---@param x2 ampl.Tensor|number
+---@param target ampl.Tensor|number
+---@param margin? number
+---@param reduction? "none"|"mean"|"sum" what is made of the samples' losses
+---@param options? table
+---@return ampl.Tensor
+function ops.cosine_embedding_loss(x1, x2, target, margin, reduction, options) end
+
+---1 - cosine of x1 and x2 where target is 1, max(0, cosine - margin) where it is -1.
+---@param x2 ampl.Tensor|number
+---@param target ampl.Tensor|number
+---@param margin? number
+---@param reduction? "none"|"mean"|"sum" what is made of the samples' losses
+---@param options? table
+---@return ampl.Tensor
+function Tensor:cosine_embedding_loss(x2, target, margin, reduction, options) end
+
+---The cosine of the angle between x1 and x2 along `dim` of what they broadcast to; norms count as at least eps.
+---@param x1 ampl.Tensor|number
+---@param x2 ampl.Tensor|number
+---@param dim? integer
+---@param eps? number
+---@param options? table
+---@return ampl.Tensor
+function ops.cosine_similarity(x1, x2, dim, eps, options) end
+
+---The cosine of the angle between x1 and x2 along `dim` of what they broadcast to; norms count as at least eps.
+---@param x2 ampl.Tensor|number
+---@param dim? integer
+---@param eps? number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:cosine_similarity(x2, dim, eps, options) end
+
 ---How many values over `dim` are not 0.
 ---@param x ampl.Tensor|number
 ---@param dim? integer|integer[]
@@ -468,6 +933,29 @@ function ops.count_nonzero(x, dim, options) end
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:count_nonzero(dim, options) end
+
+----log(softmax(x)[label]), classes in dimension 2 of x (1 of a vector); or, with a target of x's shape, the cross-entropy of those probabilities.  A mean by labels is divided by the sum of their weights; rows whose label is ignore_index do not count.
+---@param x ampl.Tensor|number scores, not probabilities
+---@param target ampl.Tensor|number
+---@param weight? ampl.Tensor
+---@param ignore_index? integer
+---@param reduction? "none"|"mean"|"sum" what is made of the rows' losses
+---@param label_smoothing? number
+---@param dtype? ampl.dtype of the loss: that of x by default, f32 under autocast
+---@param options? table
+---@return ampl.Tensor
+function ops.cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing, dtype, options) end
+
+----log(softmax(x)[label]), classes in dimension 2 of x (1 of a vector); or, with a target of x's shape, the cross-entropy of those probabilities.  A mean by labels is divided by the sum of their weights; rows whose label is ignore_index do not count.
+---@param target ampl.Tensor|number
+---@param weight? ampl.Tensor
+---@param ignore_index? integer
+---@param reduction? "none"|"mean"|"sum" what is made of the rows' losses
+---@param label_smoothing? number
+---@param dtype? ampl.dtype of the loss: that of x by default, f32 under autocast
+---@param options? table
+---@return ampl.Tensor
+function Tensor:cross_entropy(target, weight, ignore_index, reduction, label_smoothing, dtype, options) end
 
 ---Running products along `dim`.
 ---@param x ampl.Tensor|number
@@ -533,6 +1021,19 @@ function Tensor:div(y, rounding_mode, options) end
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:div_(y, rounding_mode, options) end
+
+---The sum of the products of two vectors.
+---@param x ampl.Tensor|number
+---@param other ampl.Tensor|number
+---@param options? table
+---@return ampl.Tensor
+function ops.dot(x, other, options) end
+
+---The sum of the products of two vectors.
+---@param other ampl.Tensor|number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:dot(other, options) end
 
 ---x with each element set to 0 with probability p and the others divided by 1 - p.
 ---@param x ampl.Tensor|number
@@ -851,6 +1352,27 @@ function ops.gather(x, dim, index, options) end
 ---@return ampl.Tensor
 function Tensor:gather(dim, index, options) end
 
+---(log(var) + (x - target)^2 / var) / 2, var at least eps; with `full`, log(2 pi) / 2 is added.
+---@param x ampl.Tensor|number the prediction
+---@param target ampl.Tensor|number
+---@param var ampl.Tensor|number
+---@param full? boolean
+---@param eps? number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param options? table
+---@return ampl.Tensor
+function ops.gaussian_nll_loss(x, target, var, full, eps, reduction, options) end
+
+---(log(var) + (x - target)^2 / var) / 2, var at least eps; with `full`, log(2 pi) / 2 is added.
+---@param target ampl.Tensor|number
+---@param var ampl.Tensor|number
+---@param full? boolean
+---@param eps? number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param options? table
+---@return ampl.Tensor
+function Tensor:gaussian_nll_loss(target, var, full, eps, reduction, options) end
+
 ---Whether x is not below y.
 ---@param x ampl.Tensor|number
 ---@param y ampl.Tensor|number
@@ -914,6 +1436,25 @@ function ops.grid_sample(input, grid, mode, padding_mode, align_corners, options
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:grid_sample(grid, mode, padding_mode, align_corners, options) end
+
+---(x - mean) / sqrt(var + eps) * weight + bias, mean and variance over each of num_groups groups of channels of each sample.
+---@param x ampl.Tensor|number
+---@param num_groups integer
+---@param weight? ampl.Tensor
+---@param bias? ampl.Tensor
+---@param eps? number
+---@param options? table
+---@return ampl.Tensor
+function ops.group_norm(x, num_groups, weight, bias, eps, options) end
+
+---(x - mean) / sqrt(var + eps) * weight + bias, mean and variance over each of num_groups groups of channels of each sample.
+---@param num_groups integer
+---@param weight? ampl.Tensor
+---@param bias? ampl.Tensor
+---@param eps? number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:group_norm(num_groups, weight, bias, eps, options) end
 
 ---Whether x is above y.
 ---@param x ampl.Tensor|number
@@ -982,6 +1523,23 @@ function Tensor:hardtanh(min_val, max_val, options) end
 ---@return ampl.Tensor
 function Tensor:hardtanh_(min_val, max_val, options) end
 
+---x where target is 1, max(0, margin - x) where it is -1.
+---@param x ampl.Tensor|number the prediction
+---@param target ampl.Tensor|number
+---@param margin? number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param options? table
+---@return ampl.Tensor
+function ops.hinge_embedding_loss(x, target, margin, reduction, options) end
+
+---x where target is 1, max(0, margin - x) where it is -1.
+---@param target ampl.Tensor|number
+---@param margin? number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param options? table
+---@return ampl.Tensor
+function Tensor:hinge_embedding_loss(target, margin, reduction, options) end
+
 ---How many values of x lie in each of `bins` equal parts of min to max (0 and 0: of the values there are); values outside are not counted.
 ---@param x ampl.Tensor|number
 ---@param bins? integer
@@ -998,6 +1556,23 @@ function ops.histc(x, bins, min, max, options) end
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:histc(bins, min, max, options) end
+
+---The mean (or sum, or each) of (x - target)^2 / 2, or, where |x - target| is above delta, of delta (|x - target| - delta / 2).
+---@param x ampl.Tensor|number the prediction
+---@param target ampl.Tensor|number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param delta? number
+---@param options? table
+---@return ampl.Tensor
+function ops.huber_loss(x, target, reduction, delta, options) end
+
+---The mean (or sum, or each) of (x - target)^2 / 2, or, where |x - target| is above delta, of delta (|x - target| - delta / 2).
+---@param target ampl.Tensor|number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param delta? number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:huber_loss(target, reduction, delta, options) end
 
 ---Images cut into patches, which may overlap: (n, c, h, w) to (n, c * kernel size, number of patches).  In Lua this is F.unfold.
 ---@param x ampl.Tensor|number
@@ -1083,6 +1658,31 @@ function ops.index_select(x, dim, index, options) end
 ---@return ampl.Tensor
 function Tensor:index_select(dim, index, options) end
 
+---(x - mean) / sqrt(var + eps) * weight + bias, mean and variance over each channel of each sample, or, without use_input_stats, the running ones.
+---@param x ampl.Tensor|number
+---@param running_mean? ampl.Tensor
+---@param running_var? ampl.Tensor
+---@param weight? ampl.Tensor
+---@param bias? ampl.Tensor
+---@param use_input_stats? boolean
+---@param momentum? number
+---@param eps? number
+---@param options? table
+---@return ampl.Tensor
+function ops.instance_norm(x, running_mean, running_var, weight, bias, use_input_stats, momentum, eps, options) end
+
+---(x - mean) / sqrt(var + eps) * weight + bias, mean and variance over each channel of each sample, or, without use_input_stats, the running ones.
+---@param running_mean? ampl.Tensor
+---@param running_var? ampl.Tensor
+---@param weight? ampl.Tensor
+---@param bias? ampl.Tensor
+---@param use_input_stats? boolean
+---@param momentum? number
+---@param eps? number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:instance_norm(running_mean, running_var, weight, bias, use_input_stats, momentum, eps, options) end
+
 ---Whether x is neither NaN nor infinite.
 ---@param x ampl.Tensor|number
 ---@param options? table
@@ -1115,6 +1715,57 @@ function ops.isnan(x, options) end
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:isnan(options) end
+
+---target (log(target) - x), x a logarithm of probabilities, so is target with log_target.  batchmean: the sum divided by the number of samples, which is what the mathematical definition gives.
+---@param x ampl.Tensor|number the prediction
+---@param target ampl.Tensor|number
+---@param reduction? "none"|"mean"|"sum"|"batchmean"
+---@param log_target? boolean
+---@param options? table
+---@return ampl.Tensor
+function ops.kl_div(x, target, reduction, log_target, options) end
+
+---target (log(target) - x), x a logarithm of probabilities, so is target with log_target.  batchmean: the sum divided by the number of samples, which is what the mathematical definition gives.
+---@param target ampl.Tensor|number
+---@param reduction? "none"|"mean"|"sum"|"batchmean"
+---@param log_target? boolean
+---@param options? table
+---@return ampl.Tensor
+function Tensor:kl_div(target, reduction, log_target, options) end
+
+---The mean (or sum, or each) of |x - target|.
+---@param x ampl.Tensor|number the prediction
+---@param target ampl.Tensor|number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param options? table
+---@return ampl.Tensor
+function ops.l1_loss(x, target, reduction, options) end
+
+---The mean (or sum, or each) of |x - target|.
+---@param target ampl.Tensor|number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param options? table
+---@return ampl.Tensor
+function Tensor:l1_loss(target, reduction, options) end
+
+---(x - mean) / sqrt(var + eps) * weight + bias, mean and variance over the last dimensions, those of normalized_shape.
+---@param x ampl.Tensor|number
+---@param normalized_shape integer|integer[]
+---@param weight? ampl.Tensor
+---@param bias? ampl.Tensor
+---@param eps? number
+---@param options? table
+---@return ampl.Tensor
+function ops.layer_norm(x, normalized_shape, weight, bias, eps, options) end
+
+---(x - mean) / sqrt(var + eps) * weight + bias, mean and variance over the last dimensions, those of normalized_shape.
+---@param normalized_shape integer|integer[]
+---@param weight? ampl.Tensor
+---@param bias? ampl.Tensor
+---@param eps? number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:layer_norm(normalized_shape, weight, bias, eps, options) end
 
 ---Whether x is not above y.
 ---@param x ampl.Tensor|number
@@ -1170,6 +1821,21 @@ function Tensor:lerp(end_, weight, options) end
 ---@return ampl.Tensor
 function Tensor:lerp_(end_, weight, options) end
 
+---x times the transposed weight, plus bias: x (..., inputs), weight (outputs, inputs), bias (outputs).
+---@param x ampl.Tensor|number
+---@param weight ampl.Tensor|number
+---@param bias? ampl.Tensor
+---@param options? table
+---@return ampl.Tensor
+function ops.linear(x, weight, bias, options) end
+
+---x times the transposed weight, plus bias: x (..., inputs), weight (outputs, inputs), bias (outputs).
+---@param weight ampl.Tensor|number
+---@param bias? ampl.Tensor
+---@param options? table
+---@return ampl.Tensor
+function Tensor:linear(weight, bias, options) end
+
 ---`steps` numbers at equal distances from start to end, both included.
 ---@param start number
 ---@param end_ number
@@ -1179,6 +1845,25 @@ function Tensor:lerp_(end_, weight, options) end
 ---@param options? table
 ---@return ampl.Tensor
 function ops.linspace(start, end_, steps, dtype, device, options) end
+
+---x / (k + alpha * mean of x^2 over `size` neighbouring channels)^beta
+---@param x ampl.Tensor|number
+---@param size integer
+---@param alpha? number
+---@param beta? number
+---@param k? number
+---@param options? table
+---@return ampl.Tensor
+function ops.local_response_norm(x, size, alpha, beta, k, options) end
+
+---x / (k + alpha * mean of x^2 over `size` neighbouring channels)^beta
+---@param size integer
+---@param alpha? number
+---@param beta? number
+---@param k? number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:local_response_norm(size, alpha, beta, k, options) end
 
 ---The natural logarithm.
 ---@param x ampl.Tensor|number
@@ -1353,6 +2038,25 @@ function ops.lt(x, y, options) end
 ---@return ampl.Tensor
 function Tensor:lt(y, options) end
 
+---max(0, margin - target (x1 - x2)), target 1 or -1.
+---@param x1 ampl.Tensor|number
+---@param x2 ampl.Tensor|number
+---@param target ampl.Tensor|number
+---@param margin? number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param options? table
+---@return ampl.Tensor
+function ops.margin_ranking_loss(x1, x2, target, margin, reduction, options) end
+
+---max(0, margin - target (x1 - x2)), target 1 or -1.
+---@param x2 ampl.Tensor|number
+---@param target ampl.Tensor|number
+---@param margin? number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param options? table
+---@return ampl.Tensor
+function Tensor:margin_ranking_loss(x2, target, margin, reduction, options) end
+
 ---x with `value` wherever the mask is true.
 ---@param x ampl.Tensor|number
 ---@param mask ampl.Tensor|number
@@ -1388,6 +2092,19 @@ function ops.masked_select(x, mask, options) end
 ---@return ampl.Tensor
 function Tensor:masked_select(mask, options) end
 
+---The matrix product; dimensions before the last two are a batch and broadcast; vectors stand for a row or a column.
+---@param x ampl.Tensor|number
+---@param other ampl.Tensor|number
+---@param options? table
+---@return ampl.Tensor
+function ops.matmul(x, other, options) end
+
+---The matrix product; dimensions before the last two are a batch and broadcast; vectors stand for a row or a column.
+---@param other ampl.Tensor|number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:matmul(other, options) end
+
 ---The largest value; along `dim` the largest values and their positions, the first of equal ones.
 ---@param x ampl.Tensor|number
 ---@param dim? integer
@@ -1402,6 +2119,52 @@ function ops.max(x, dim, keepdim, options) end
 ---@param options? table
 ---@return ampl.Tensor, ampl.Tensor
 function Tensor:max(dim, keepdim, options) end
+
+---The largest value of each window; with return_indices also its position.
+---@param x ampl.Tensor|number
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[] kernel_size where not given
+---@param padding? integer|integer[]
+---@param dilation? integer|integer[]
+---@param ceil_mode? boolean
+---@param return_indices? boolean
+---@param options? table
+---@return ampl.Tensor, ampl.Tensor
+function ops.max_pool1d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices, options) end
+
+---The largest value of each window; with return_indices also its position.
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[] kernel_size where not given
+---@param padding? integer|integer[]
+---@param dilation? integer|integer[]
+---@param ceil_mode? boolean
+---@param return_indices? boolean
+---@param options? table
+---@return ampl.Tensor, ampl.Tensor
+function Tensor:max_pool1d(kernel_size, stride, padding, dilation, ceil_mode, return_indices, options) end
+
+---The largest value of each window; with return_indices also its flat position in the plane.
+---@param x ampl.Tensor|number
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[] kernel_size where not given
+---@param padding? integer|integer[]
+---@param dilation? integer|integer[]
+---@param ceil_mode? boolean
+---@param return_indices? boolean
+---@param options? table
+---@return ampl.Tensor, ampl.Tensor
+function ops.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices, options) end
+
+---The largest value of each window; with return_indices also its flat position in the plane.
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[] kernel_size where not given
+---@param padding? integer|integer[]
+---@param dilation? integer|integer[]
+---@param ceil_mode? boolean
+---@param return_indices? boolean
+---@param options? table
+---@return ampl.Tensor, ampl.Tensor
+function Tensor:max_pool2d(kernel_size, stride, padding, dilation, ceil_mode, return_indices, options) end
 
 ---The larger one; NaN where one is NaN.  Equal ones share the gradient.
 ---@param x ampl.Tensor|number
@@ -1504,6 +2267,19 @@ function Tensor:mish(options) end
 ---@return ampl.Tensor
 function Tensor:mish_(options) end
 
+---The product of two matrices.
+---@param x ampl.Tensor|number
+---@param other ampl.Tensor|number
+---@param options? table
+---@return ampl.Tensor
+function ops.mm(x, other, options) end
+
+---The product of two matrices.
+---@param other ampl.Tensor|number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:mm(other, options) end
+
 ---x with the dimensions `source` moved to the places `destination`; the others keep their order.  A view.
 ---@param x ampl.Tensor|number
 ---@param source integer|integer[]
@@ -1518,6 +2294,21 @@ function ops.movedim(x, source, destination, options) end
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:movedim(source, destination, options) end
+
+---The mean (or sum, or each) of (x - target)^2.
+---@param x ampl.Tensor|number the prediction
+---@param target ampl.Tensor|number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param options? table
+---@return ampl.Tensor
+function ops.mse_loss(x, target, reduction, options) end
+
+---The mean (or sum, or each) of (x - target)^2.
+---@param target ampl.Tensor|number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param options? table
+---@return ampl.Tensor
+function Tensor:mse_loss(target, reduction, options) end
 
 ---x * y
 ---@param x ampl.Tensor|number
@@ -1537,6 +2328,55 @@ function Tensor:mul(y, options) end
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:mul_(y, options) end
+
+---The mean over the other classes of max(0, margin - x[label] + x)^p, times weight[label].
+---@param x ampl.Tensor|number
+---@param target ampl.Tensor|number
+---@param p? integer
+---@param margin? number
+---@param weight? ampl.Tensor
+---@param reduction? "none"|"mean"|"sum" what is made of the samples' losses
+---@param options? table
+---@return ampl.Tensor
+function ops.multi_margin_loss(x, target, p, margin, weight, reduction, options) end
+
+---The mean over the other classes of max(0, margin - x[label] + x)^p, times weight[label].
+---@param target ampl.Tensor|number
+---@param p? integer
+---@param margin? number
+---@param weight? ampl.Tensor
+---@param reduction? "none"|"mean"|"sum" what is made of the samples' losses
+---@param options? table
+---@return ampl.Tensor
+function Tensor:multi_margin_loss(target, p, margin, weight, reduction, options) end
+
+---num_samples positions, each drawn with a probability in proportion to its weight: of a vector, or of every row of a matrix.
+---@param x ampl.Tensor|number
+---@param num_samples integer
+---@param replacement? boolean
+---@param options? table
+---@return ampl.Tensor
+function ops.multinomial(x, num_samples, replacement, options) end
+
+---num_samples positions, each drawn with a probability in proportion to its weight: of a vector, or of every row of a matrix.
+---@param num_samples integer
+---@param replacement? boolean
+---@param options? table
+---@return ampl.Tensor
+function Tensor:multinomial(num_samples, replacement, options) end
+
+---A matrix times a vector.
+---@param x ampl.Tensor|number
+---@param other ampl.Tensor|number
+---@param options? table
+---@return ampl.Tensor
+function ops.mv(x, other, options) end
+
+---A matrix times a vector.
+---@param other ampl.Tensor|number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:mv(other, options) end
 
 ---x with NaN and the infinities replaced by numbers.
 ---@param x ampl.Tensor|number
@@ -1609,6 +2449,25 @@ function Tensor:neg(options) end
 ---@return ampl.Tensor
 function Tensor:neg_(options) end
 
+----weight[label] * x[label], x logarithms of probabilities with classes in dimension 2 (1 of a vector).  A mean is divided by the sum of the weights; rows whose label is ignore_index do not count.
+---@param x ampl.Tensor|number
+---@param target ampl.Tensor|number
+---@param weight? ampl.Tensor
+---@param ignore_index? integer
+---@param reduction? "none"|"mean"|"sum" what is made of the rows' losses
+---@param options? table
+---@return ampl.Tensor
+function ops.nll_loss(x, target, weight, ignore_index, reduction, options) end
+
+----weight[label] * x[label], x logarithms of probabilities with classes in dimension 2 (1 of a vector).  A mean is divided by the sum of the weights; rows whose label is ignore_index do not count.
+---@param target ampl.Tensor|number
+---@param weight? ampl.Tensor
+---@param ignore_index? integer
+---@param reduction? "none"|"mean"|"sum" what is made of the rows' losses
+---@param options? table
+---@return ampl.Tensor
+function Tensor:nll_loss(target, weight, ignore_index, reduction, options) end
+
 ---The positions of the elements that are not 0: one row each, one column for each dimension, in row-major order.
 ---@param x ampl.Tensor|number
 ---@param options? table
@@ -1638,6 +2497,23 @@ function ops.norm(x, p, dim, keepdim, dtype, options) end
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:norm(p, dim, keepdim, dtype, options) end
+
+---x / max(p-norm of x over `dim`, eps)
+---@param x ampl.Tensor|number
+---@param p? number
+---@param dim? integer
+---@param eps? number
+---@param options? table
+---@return ampl.Tensor
+function ops.normalize(x, p, dim, eps, options) end
+
+---x / max(p-norm of x over `dim`, eps)
+---@param p? number
+---@param dim? integer
+---@param eps? number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:normalize(p, dim, eps, options) end
 
 ---For every class in x a row of num_classes zeros with a 1 at the class; -1: as many as the largest class needs.
 ---@param x ampl.Tensor|number
@@ -1674,6 +2550,19 @@ function ops.ones_like(x, dtype, device, options) end
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:ones_like(dtype, device, options) end
+
+---All products of the elements of two vectors.
+---@param x ampl.Tensor|number
+---@param other ampl.Tensor|number
+---@param options? table
+---@return ampl.Tensor
+function ops.outer(x, other, options) end
+
+---All products of the elements of two vectors.
+---@param other ampl.Tensor|number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:outer(other, options) end
 
 ---x with a border around its last dimensions: `value` (constant), the mirrored inside (reflect), the edge (replicate), or the other end (circular).  Negative sizes cut off.
 ---@param x ampl.Tensor|number
@@ -1717,6 +2606,27 @@ function ops.pixel_shuffle(x, upscale_factor, options) end
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:pixel_shuffle(upscale_factor, options) end
+
+---exp(x) - target x, or, without log_input, x - target log(x + eps); with `full` an approximation of log(target!) is added.
+---@param x ampl.Tensor|number the prediction
+---@param target ampl.Tensor|number
+---@param log_input? boolean
+---@param full? boolean
+---@param eps? number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param options? table
+---@return ampl.Tensor
+function ops.poisson_nll_loss(x, target, log_input, full, eps, reduction, options) end
+
+---exp(x) - target x, or, without log_input, x - target log(x + eps); with `full` an approximation of log(target!) is added.
+---@param target ampl.Tensor|number
+---@param log_input? boolean
+---@param full? boolean
+---@param eps? number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param options? table
+---@return ampl.Tensor
+function Tensor:poisson_nll_loss(target, log_input, full, eps, reduction, options) end
 
 ---x to the power y.
 ---@param x ampl.Tensor|number
@@ -1938,6 +2848,23 @@ function ops.reshape(x, shape, options) end
 ---@return ampl.Tensor
 function Tensor:reshape(shape, options) end
 
+---x / sqrt(mean of x^2 + eps) * weight, the mean over the last dimensions, those of normalized_shape.
+---@param x ampl.Tensor|number
+---@param normalized_shape integer|integer[]
+---@param weight? ampl.Tensor
+---@param eps? number by default the smallest step at 1 of the floats it is computed in: 2^-23, for f64 2^-52
+---@param options? table
+---@return ampl.Tensor
+function ops.rms_norm(x, normalized_shape, weight, eps, options) end
+
+---x / sqrt(mean of x^2 + eps) * weight, the mean over the last dimensions, those of normalized_shape.
+---@param normalized_shape integer|integer[]
+---@param weight? ampl.Tensor
+---@param eps? number by default the smallest step at 1 of the floats it is computed in: 2^-23, for f64 2^-52
+---@param options? table
+---@return ampl.Tensor
+function Tensor:rms_norm(normalized_shape, weight, eps, options) end
+
 ---Dimensions `dims` moved on by `shifts` positions, the last ones coming in at the front; without dims, x as one row.
 ---@param x ampl.Tensor|number
 ---@param shifts integer|integer[]
@@ -1987,6 +2914,31 @@ function Tensor:rsqrt(options) end
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:rsqrt_(options) end
+
+---softmax(query key' * scale + mask) value, over heads (..., heads, length, size).  A bool mask is true where to look; a row that may look nowhere gives 0.  scale: 1 / sqrt(size) where not given.
+---@param query ampl.Tensor|number
+---@param key ampl.Tensor|number
+---@param value ampl.Tensor|number
+---@param mask? ampl.Tensor
+---@param dropout_p? number of the weights
+---@param is_causal? boolean position i looks at positions up to i
+---@param scale? number
+---@param enable_gqa? boolean heads of query share those of key and value in groups
+---@param options? table
+---@return ampl.Tensor
+function ops.scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa, options) end
+
+---softmax(query key' * scale + mask) value, over heads (..., heads, length, size).  A bool mask is true where to look; a row that may look nowhere gives 0.  scale: 1 / sqrt(size) where not given.
+---@param key ampl.Tensor|number
+---@param value ampl.Tensor|number
+---@param mask? ampl.Tensor
+---@param dropout_p? number of the weights
+---@param is_causal? boolean position i looks at positions up to i
+---@param scale? number
+---@param enable_gqa? boolean heads of query share those of key and value in groups
+---@param options? table
+---@return ampl.Tensor
+function Tensor:scaled_dot_product_attention(key, value, mask, dropout_p, is_causal, scale, enable_gqa, options) end
 
 ---x with the elements of src (or one number) at the positions in `index` along `dim`; of several for one place, the last one stays.
 ---@param x ampl.Tensor|number
@@ -2167,6 +3119,38 @@ function ops.slice(x, dim, start, stop, step, options) end
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:slice(dim, start, stop, step, options) end
+
+---The mean (or sum, or each) of |x - target| - beta / 2, or, where |x - target| is below beta, of (x - target)^2 / (2 beta).
+---@param x ampl.Tensor|number the prediction
+---@param target ampl.Tensor|number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param beta? number
+---@param options? table
+---@return ampl.Tensor
+function ops.smooth_l1_loss(x, target, reduction, beta, options) end
+
+---The mean (or sum, or each) of |x - target| - beta / 2, or, where |x - target| is below beta, of (x - target)^2 / (2 beta).
+---@param target ampl.Tensor|number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param beta? number
+---@param options? table
+---@return ampl.Tensor
+function Tensor:smooth_l1_loss(target, reduction, beta, options) end
+
+---log(1 + exp(-target x)), target 1 or -1.
+---@param x ampl.Tensor|number the prediction
+---@param target ampl.Tensor|number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param options? table
+---@return ampl.Tensor
+function ops.soft_margin_loss(x, target, reduction, options) end
+
+---log(1 + exp(-target x)), target 1 or -1.
+---@param target ampl.Tensor|number
+---@param reduction? "none"|"mean"|"sum" what is made of the elements' losses
+---@param options? table
+---@return ampl.Tensor
+function Tensor:soft_margin_loss(target, reduction, options) end
 
 ---Rescales x along `dim` so that the entries are positive and sum to 1.
 ---@param x ampl.Tensor|number
@@ -2469,6 +3453,31 @@ function Tensor:tril(diagonal, options) end
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:tril_(diagonal, options) end
+
+---max(0, margin + distance to the positive - distance to the negative), p-norms over the last dimension; with swap the negative's distance to the positive counts where it is smaller.
+---@param anchor ampl.Tensor|number
+---@param positive ampl.Tensor|number
+---@param negative ampl.Tensor|number
+---@param margin? number
+---@param p? number
+---@param eps? number
+---@param swap? boolean
+---@param reduction? "none"|"mean"|"sum" what is made of the samples' losses
+---@param options? table
+---@return ampl.Tensor
+function ops.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction, options) end
+
+---max(0, margin + distance to the positive - distance to the negative), p-norms over the last dimension; with swap the negative's distance to the positive counts where it is smaller.
+---@param positive ampl.Tensor|number
+---@param negative ampl.Tensor|number
+---@param margin? number
+---@param p? number
+---@param eps? number
+---@param swap? boolean
+---@param reduction? "none"|"mean"|"sum" what is made of the samples' losses
+---@param options? table
+---@return ampl.Tensor
+function Tensor:triplet_margin_loss(positive, negative, margin, p, eps, swap, reduction, options) end
 
 ---The upper triangle of a matrix (the last two dimensions), from a diagonal on: 0 the main one, 1 the one above; 0 elsewhere.
 ---@param x ampl.Tensor|number

@@ -82,9 +82,10 @@ static void describe (const convolution *t, const char *what, double got, double
   const ampl_cpu_conv *a = &t->a;
   fault("%s: n %ld c %ld %ldx%ld k %ld %ldx%ld filter %ldx%ld stride %ld,%ld pad %ld,%ld dilation %ld,%ld groups %ld "
         "dtypes %d%d%d%s: %g, expected %g",
-        what, (long)a->n, (long)a->c, (long)a->h, (long)a->w, (long)a->k, (long)a->oh, (long)a->ow, (long)a->r, (long)a->s,
-        (long)a->stride[0], (long)a->stride[1], (long)a->pad[0], (long)a->pad[1], (long)a->dilation[0],
-        (long)a->dilation[1], (long)a->groups, t->x.dtype, t->w.dtype, t->y.dtype, t->wino ? " winograd" : "", got, want);
+        what, (long)a->n, (long)a->c, (long)a->h, (long)a->w, (long)a->k, (long)a->oh, (long)a->ow, (long)a->r,
+        (long)a->s, (long)a->stride[0], (long)a->stride[1], (long)a->pad[0], (long)a->pad[1], (long)a->dilation[0],
+        (long)a->dilation[1], (long)a->groups, t->x.dtype, t->w.dtype, t->y.dtype, t->wino ? " winograd" : "", got,
+        want);
 }
 
 static double largest (const double *v, long n) {
@@ -94,7 +95,8 @@ static double largest (const double *v, long n) {
 }
 
 /* f32 results within 5e-6 of the largest value, Winograd's too; 16-bit ones rounded to their dtype */
-static void compare (const convolution *t, const char *what, int dtype, const void *got, long at, double want, double size) {
+static void compare(const convolution *t, const char *what, int dtype, const void *got, long at, double want,
+                    double size) {
   const double v = element(dtype, got, at);
   const double rounding = dtype == AMPL_BF16 ? fabs(want) / 250 : dtype == AMPL_F16 ? fabs(want) / 2000 + 1e-6 : 0;
   const double limit = dtype == AMPL_F64 ? 1e-12 * size : 5e-6 * size + rounding + 1e-6;
@@ -114,8 +116,8 @@ static void compare_image (const convolution *t, const char *what, const ampl_cp
 }
 
 /* What lies between the pixels must be as before */
-static void check_gaps (const convolution *t, const char *what, const ampl_cpu_image *x, const void *old, long n, long h,
-                        long w, long c, long length) {
+static void check_gaps(const convolution *t, const char *what, const ampl_cpu_image *x, const void *old, long n, long h,
+                       long w, long c, long length) {
   char *inside = calloc(1, (size_t)length + 1);
   const size_t size = size_of(x->dtype);
   for (long i = 0; i < n * h * w; i++) memset(inside + pixel_at(x, i / w / h, i / w % h, i % w, 0), 1, (size_t)c);
@@ -206,7 +208,8 @@ static void random_case (void) {
   if (one_in(8)) a->w = 24 + below(30);
   if (one_in(8)) a->stride[0] = a->stride[1] = 1, a->w = 4 * (1 + below(7)), a->pad[1] = a->s / 2;
   a->c = cg * a->groups, a->k = kg * a->groups;
-  if (a->h + 2 * a->pad[0] < a->dilation[0] * (a->r - 1) + 1 || a->w + 2 * a->pad[1] < a->dilation[1] * (a->s - 1) + 1) return;
+  if (a->h + 2 * a->pad[0] < a->dilation[0] * (a->r - 1) + 1 || a->w + 2 * a->pad[1] < a->dilation[1] * (a->s - 1) + 1)
+    return;
   a->oh = output_size(a, 0), a->ow = output_size(a, 1);
   if (one_in(6)) a->oh += below(2), a->ow += below(2); /* more padding on the far side */
   check(&t);

@@ -1,5 +1,5 @@
-/* reduce_test.c: the CPU's reductions, extremes and running sums against plain loops in f64, over random shapes, strides,
- * dtypes, dimensions and numbers of threads, on each instruction set. */
+/* reduce_test.c: the CPU's reductions, extremes and running sums against plain loops in f64, over random shapes,
+ * strides, dtypes, dimensions and numbers of threads, on each instruction set. */
 #include "ampl_backend.h"
 #include "op.h"
 #include "sweep.h"
@@ -151,8 +151,8 @@ static void check_values (const kase *k, const ampl_tensor *x, const ampl_tensor
     for (int64_t i = 0; i < gone; i++) l.v[i] = element(x->dtype, x->data, base + place(x, dims, true, i));
     double scale, want = reference(k, l, &scale), got = element(y->dtype == AMPL_BOOL ? AMPL_U8 : y->dtype, y->data, o);
     if (!close_to(got, want, slack_of(y->dtype, want, scale)))
-      fault("%s p %g dtype %d, %d dims, mask %x: output %ld of %ld values is %.9g, expected %.9g", k->op, k->p, x->dtype,
-            x->ndim, dims, (long)o, (long)gone, got, want);
+      fault("%s p %g dtype %d, %d dims, mask %x: output %ld of %ld values is %.9g, expected %.9g", k->op, k->p,
+            x->dtype, x->ndim, dims, (long)o, (long)gone, got, want);
   }
   free(l.v);
 }
@@ -161,7 +161,9 @@ static int64_t random_shape (int nd, int64_t *shape, bool large) {
   int64_t n = 1;
   for (int d = 0; d < nd; d++) {
     int64_t most = large ? 100000 / n / (d + 1 < nd ? 2 : 1) : 12;
-    shape[d] = large && one_in(2) ? 1 + below(most > 0 ? most : 1) : one_in(20) ? 0 : 1 + below(most < 12 ? most + 1 : 12);
+    shape[d] = large && one_in(2) ? 1 + below(most > 0 ? most : 1)
+               : one_in(20)       ? 0
+                                  : 1 + below(most < 12 ? most + 1 : 12);
     if (large && shape[d] == 0) shape[d] = 1;
     n *= shape[d] ? shape[d] : 1;
   }
@@ -269,7 +271,8 @@ static void check_position (bool large) {
     for (int64_t i = 0; i < gone; i++)
       l.v[i] = element(dtype, x->data, place(x, dims, false, o) + place(x, dims, true, i));
     int64_t want = position_of(op, l), got = ((int64_t *)out[op[0] == 'a' ? 0 : 1]->data)[o];
-    if (got != want) fault("%s dtype %d: position %ld of %ld, expected %ld", op, dtype, (long)got, (long)gone, (long)want);
+    if (got != want)
+      fault("%s dtype %d: position %ld of %ld, expected %ld", op, dtype, (long)got, (long)gone, (long)want);
     if (op[0] != 'a' && !close_to(element(dtype, out[0]->data, o), l.v[want], 0)) fault("%s: value", op);
   }
   end_case();

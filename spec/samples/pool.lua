@@ -8,7 +8,8 @@ end
 
 return {
   max_pool1d = {of({2, 3, 9}, 3), of({3, 8}, 2, 1), of({2, 2, 9}, 3, 2, 1, 2, true)},
-  max_pool2d = {of({2, 3, 6, 7}, 2), of({3, 6, 7}, {3, 2}, {2, 1}, {1, 1}, {1, 2}), of({2, 2, 5, 5}, 2, {ceil_mode = true})},
+  max_pool2d = {of({2, 3, 6, 7}, 2), of({3, 6, 7}, {3, 2}, {2, 1}, {1, 1}, {1, 2}),
+                of({2, 2, 5, 5}, 2, {ceil_mode = true})},
   adaptive_max_pool2d = {of({2, 3, 6, 7}, {2, 3}), of({2, 5, 4}, 1)},
   avg_pool1d = {of({2, 3, 9}, 3), of({3, 8}, 3, 2, 1, {count_include_pad = false, ceil_mode = true})},
   avg_pool2d = {of({2, 3, 6, 7}, 2), of({2, 3, 6, 7}, {3, 2}, {2, 1}, {1, 1}, {count_include_pad = false}),

@@ -48,7 +48,8 @@ end
 function shell.run(command, input)
   local stdin = shell.file(input or "")
   local out, err = shell.file "", shell.file ""
-  local _, how, code = os.execute(("timeout -k 5 120 sh -c %s <%s >%s 2>%s"):format(shell.quote(command), stdin, out, err))
+  local _, how, code = os.execute(("timeout -k 5 120 sh -c %s <%s >%s 2>%s"):format(
+    shell.quote(command), stdin, out, err))
   local a, b = read_all(out), read_all(err)
   os.remove(stdin)
   os.remove(out)
@@ -86,7 +87,8 @@ function shell.terminal(command, state)
   local pipe = io.popen("mktemp -d; echo $$")
   local folder, id = pipe:read("l", "l")
   pipe:close()
-  local self = setmetatable({state = state or folder, tmux = ("tmux -L ampl-spec-%s-%d -f /dev/null"):format(id, count)},
+  local self = setmetatable({state = state or folder,
+    tmux = ("tmux -L ampl-spec-%s-%d -f /dev/null"):format(id, count)},
                             Terminal)
   local inner = ("XDG_STATE_HOME=%s %s; echo exit code $?; sleep 60"):format(self.state, command)
   assert(os.execute(("%s new-session -d -x 100 -y 50 %s"):format(self.tmux, shell.quote(inner))))

@@ -1,4 +1,5 @@
--- A few training steps that touch most of the library: convolution, batch norm, attention, mixed precision, an optimiser.
+-- A few training steps that touch most of the library: convolution, batch norm, attention, mixed precision, an
+-- optimiser.
 -- Run under valgrind and the sanitizers by scripts/test.
 
 local ampl = require "ampl"

@@ -19,7 +19,8 @@ typedef struct ampl_cpu_scores {
   float *top, *sum;      /* of each row so far: the largest x, and the sum of exp(x - top) */
   float *acc;            /* what forward multiplies by exp(old top - new top) */
   long acc_ld, width;
-  uint16_t *low;         /* forward: where the weights go as bf16, instead of to s; an odd last one is followed by a 0 */
+  /* forward: where the weights go as bf16, instead of to s; an odd last one is followed by a 0 */
+  uint16_t *low;
   long low_ld;
   const float *log_sum;  /* backward: of each row, top + log(sum) */
   const float *dot;      /* and the sum of dy * y; NULL where the row is all in this block and tells it itself */

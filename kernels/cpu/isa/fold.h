@@ -18,11 +18,13 @@ typedef enum ampl_cpu_fold {
   AMPL_FOLD_MOMENTS,            /* a: the mean, b: the sum of (x - mean)^2 */
   AMPL_FOLD_LOG_SUM_EXP,        /* a: the largest value, b: the sum of exp(x - a), or of exp(x) where a is infinite */
   AMPL_FOLD_SUM_POW,            /* |x|^p; not in the tables below */
-  AMPL_FOLD_DOT,                /* of two tensors: a: the sum of x, b: the sum of x * (z - center); by dot_row, dot_cols */
+  /* of two tensors: a: the sum of x, b: the sum of x * (z - center); by dot_row, dot_cols */
+  AMPL_FOLD_DOT,
   AMPL_FOLD_COUNT
 } ampl_cpu_fold;
 
-/* Blocks are short (AMPL_FOLD_BLOCK elements, AMPL_FOLD_ROWS rows), so that sums in f32 stay exact to a few last bits. */
+/* Blocks are short (AMPL_FOLD_BLOCK elements, AMPL_FOLD_ROWS rows), so that sums in f32 stay exact to a few last bits.
+ * */
 enum { AMPL_FOLD_BLOCK = 2048, AMPL_FOLD_ROWS = 32, AMPL_FOLD_COLS = 256 };
 
 /* n >= 1 values side by side. */

@@ -32,7 +32,8 @@ static void affine_cols(float *y, int64_t ldy, const float *dy, int64_t lddy, co
     if (dy)
       for (int64_t j = 0; j < n; j += VW) {
         const int64_t k = n - j;
-        st(y + j, affine(true, ld(dy + r * lddy + j, k), ld(x + j, k), ld(a + j, k), ld(m + j, k), ld(b + j, k), ld(c + j, k)),
+        st(y + j,
+           affine(true, ld(dy + r * lddy + j, k), ld(x + j, k), ld(a + j, k), ld(m + j, k), ld(b + j, k), ld(c + j, k)),
            k);
       }
     else
@@ -54,7 +55,8 @@ static void row(float *y, const float *x, const float *weight, const float *bias
   }
 }
 
-static void row_sums(const float *dy, const float *x, const float *weight, int64_t n, float mean, double *a, double *b) {
+static void row_sums(const float *dy, const float *x, const float *weight, int64_t n, float mean, double *a,
+                     double *b) {
   const V m = vset(mean);
   V s0 = vzero(), s1 = s0, d0 = s0, d1 = s0;
   int64_t i = 0;
@@ -71,8 +73,8 @@ static void row_sums(const float *dy, const float *x, const float *weight, int64
   *b = vsum(vadd(d0, d1));
 }
 
-static void row_back(float *dx, const float *dy, const float *x, const float *weight, int64_t n, float mean, float scale,
-                     float b, float c) {
+static void row_back(float *dx, const float *dy, const float *x, const float *weight, int64_t n, float mean,
+                     float scale, float b, float c) {
   const V m = vset(mean), s = vset(scale), vb = vset(b), vc = vset(c);
   for (int64_t i = 0; i < n; i += VW) {
     const int64_t k = n - i;
@@ -81,7 +83,8 @@ static void row_back(float *dx, const float *dy, const float *x, const float *we
   }
 }
 
-static void row_params(float *dweight, float *dbias, const float *dy, const float *x, int64_t n, float mean, float scale) {
+static void row_params(float *dweight, float *dbias, const float *dy, const float *x, int64_t n, float mean,
+                       float scale) {
   const V m = vset(mean), s = vset(scale);
   for (int64_t i = 0; i < n; i += VW) {
     const int64_t k = n - i;

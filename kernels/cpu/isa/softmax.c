@@ -74,8 +74,8 @@ static void softmax_cols(float *y, int64_t ldy, const float *x, int64_t ldx, int
                          const float *b) {
   cols(false, y, ldy, x, ldx, rows, m, a, b);
 }
-static void log_softmax_cols(float *y, int64_t ldy, const float *x, int64_t ldx, int64_t rows, int64_t m, const float *a,
-                             const float *b) {
+static void log_softmax_cols(float *y, int64_t ldy, const float *x, int64_t ldx, int64_t rows, int64_t m,
+                             const float *a, const float *b) {
   cols(true, y, ldy, x, ldx, rows, m, a, b);
 }
 

@@ -20,8 +20,8 @@ typedef struct ampl_cpu_softmax {
   void (*dot_cols[2])(const float *dy, int64_t lddy, const float *y, int64_t ldy, int64_t rows, int64_t m, float *dot);
   /* dx = y * (dy - dot), or dx = dy - exp(y) * dot; dx may be dy or y. */
   void (*back[2])(float *dx, const float *dy, const float *y, int64_t n, float dot);
-  void (*back_cols[2])(float *dx, int64_t lddx, const float *dy, int64_t lddy, const float *y, int64_t ldy, int64_t rows,
-                       int64_t m, const float *dot);
+  void (*back_cols[2])(float *dx, int64_t lddx, const float *dy, int64_t lddy, const float *y, int64_t ldy,
+                       int64_t rows, int64_t m, const float *dot);
 } ampl_cpu_softmax;
 
 AMPL_CPU_EACH_ISA(const ampl_cpu_softmax, ampl_cpu_softmax);

@@ -14,7 +14,9 @@ local function computes()
   for dtype, tolerance in pairs {f32 = 1e-5, f16 = 1e-2, bf16 = 1e-1} do
     local got = a:to(dtype):matmul(b:to(dtype)):to("f64")
     local off = ((got - exact):abs():amax() / exact:abs():amax()):item()
-    if off ~= off or off >= tolerance then return ("a product in %s is off by %.2g of the largest"):format(dtype, off) end
+    if off ~= off or off >= tolerance then
+      return ("a product in %s is off by %.2g of the largest"):format(dtype, off)
+    end
   end
   local x = ampl.tensor({0.5, -1.0}, {requires_grad = true})
   local y = (x:sin() * x):sum()
