@@ -22,6 +22,24 @@ typedef struct scan {
 /* The state of one line */
 typedef struct f64_state { double acc, b; } f64_state;
 
+/* Running sums of a block, four parts of it side by side, as each addition waits for the one before */
+static double sums (const double *x, double *y, int64_t n, double acc) {
+  int64_t q = n / 4, i = 0;
+  double a = 0, b = 0, c = 0, d = 0;
+  for (; i < q; i++) {
+    y[i] = a += x[i];
+    y[q + i] = b += x[q + i];
+    y[2 * q + i] = c += x[2 * q + i];
+    y[3 * q + i] = d += x[3 * q + i];
+  }
+  const double before[4] = {acc, acc + a, acc + a + b, acc + a + b + c};
+  for (int k = 0; k < 4; k++)
+    for (i = k * q; i < (k + 1) * q; i++) y[i] += before[k];
+  acc = before[3] + d;
+  for (i = 4 * q; i < n; i++) y[i] = acc += x[i];
+  return acc;
+}
+
 static double f64_step (const scan *s, f64_state *st, double x, double b) {
   double before = st->acc;
   switch (s->kind) {
@@ -50,6 +68,10 @@ static void run (const scan *s, void *state, int step, const void *x, const void
     return;
   }
   f64_state *st = state;
+  if (s->kind == SUM && !s->reverse && !step) {
+    st->acc = sums(x, y, len, st->acc);
+    return;
+  }
   for (int64_t k = 0, i = from; k < len; k++, i += by, st += step)
     ((double *)y)[i] = f64_step(s, st, ((const double *)x)[i], b ? ((const double *)b)[i] : 0);
 }
