@@ -1,4 +1,5 @@
 /* ctx.c: contexts, errors, warnings, interruption. */
+#include "cpu.h"
 #include "ctx.h"
 
 #include <stdarg.h>
@@ -6,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 const char *ampl_version(void) { return AMPL_VERSION_TEXT; }
 int ampl_version_number(void) { return AMPL_VERSION_NUMBER; }
@@ -52,14 +50,6 @@ static size_t default_limit(void) {
   return (group && group < machine ? group : machine) / 10 * 8;
 }
 
-static int default_threads(void) {
-#ifdef _OPENMP
-  return omp_get_max_threads();         /* OMP_NUM_THREADS, else the CPUs this process may use */
-#else
-  return 1;
-#endif
-}
-
 ampl_status ampl_ctx_new(const ampl_ctx_options *options, ampl_ctx **out) {
   ampl_ctx_options o = AMPL_CTX_OPTIONS_INIT;
   *out = NULL;
@@ -69,7 +59,7 @@ ampl_status ampl_ctx_new(const ampl_ctx_options *options, ampl_ctx **out) {
   const char *alloc = getenv("AMPL_ALLOC");
   c->refs = 1;
   c->op = "";
-  c->threads = o.threads > 0 ? o.threads : default_threads();
+  c->threads = o.threads > 0 ? o.threads : ampl_cpu_count();
   c->seed = o.seed;
   c->limit = o.memory_limit ? o.memory_limit : default_limit();
   c->plain = alloc && strcmp(alloc, "plain") == 0;

@@ -1,10 +1,11 @@
 /*
 ** cpu.c: instruction set, settings, cache sizes, scratch memory, number of threads.
 */
+#define _GNU_SOURCE             /* the cores a process may run on */
 #include "cpu.h"
 #include "ctx.h"
 
-#include <omp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,10 +113,19 @@ static int cgroup_cores (void) {
   return quota < period ? 1 : (int)(quota / period);
 }
 
+/* What OMP_NUM_THREADS says, as other programs for many cores go by it, else the cores this process may run on. */
+static int usable_cores (void) {
+  const char *asked = getenv("OMP_NUM_THREADS");
+  const int n = asked ? atoi(asked) : 0;
+  cpu_set_t set;
+  if (n > 0) return n;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 int ampl_cpu_count (void) {
   SETTING(count);
   if (GET(count) == UNKNOWN) {
-    int cores = cgroup_cores(), threads = omp_get_max_threads();
+    int cores = cgroup_cores(), threads = usable_cores();
     SET(count, cores < threads ? cores : threads);
   }
   return GET(count);
