@@ -62,7 +62,7 @@ typedef struct ampl_mode {
 
 struct ampl_modes {
   bool       grad, inference;           /* what counts now */
-  bool       ground;                    /* grad where no entry says otherwise */
+  bool       ground, wanted;            /* grad where no entry says otherwise; as entries say, inference apart */
   ampl_mode *autocast;                  /* the innermost enabled-or-not region, NULL: none */
   ampl_mode *top;
   int        regions;                   /* autocast entries on the stack */

@@ -228,6 +228,8 @@ ampl_status ampl_record_function(ampl_ctx *ctx, const ampl_function *f, int nx, 
   ampl_status s = AMPL_OK;
   if (nx > 255 || ny > 255)
     return ampl_error(ctx, AMPL_EUNSUPPORTED, "at most 255 operands and outputs can be differentiated");
+  for (int i = 0; i < nx; i++)
+    if (x[i] && x[i]->view) AMPL_TRY(ampl_graph_settle(ctx, x[i]));
   ampl_node *n = node_new(ctx, nx, ny, 0, 0);
   if (!n) return ctx->code;
   for (int i = 0; i < nx && s == AMPL_OK; i++) {
@@ -374,7 +376,11 @@ ampl_status ampl_detach(ampl_tensor *x, ampl_tensor **out) {
 
 uint32_t ampl_tensor_version(const ampl_tensor *x) { return x->storage->version; }
 
-bool ampl_requires_grad(const ampl_tensor *x) { return ampl_wants_grad(x); }
+bool ampl_requires_grad(const ampl_tensor *x) {
+  if (x->view) ampl_graph_settle(ampl_ctx_of(x), (ampl_tensor *)x);
+  return ampl_wants_grad(x);
+}
+
 bool ampl_is_leaf(const ampl_tensor *x) { return !x->node; }
 ampl_tensor *ampl_grad_of(const ampl_tensor *x) { return x->grad; }
 

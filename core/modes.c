@@ -5,20 +5,24 @@
 
 #include <string.h>
 
-void ampl_modes_init(ampl_modes *m) { *m = (ampl_modes){.grad = true, .ground = true}; }
+void ampl_modes_init(ampl_modes *m) { *m = (ampl_modes){.grad = true, .ground = true, .wanted = true}; }
 
-/* What counts is the innermost entry of each kind. */
-static void settle(ampl_modes *m) {
-  bool grad = false, inference = false, autocast = false;
-  m->grad = m->ground;
-  m->inference = false;
-  m->autocast = NULL;
-  for (ampl_mode *e = m->top; e; e = e->outer) {
-    if (e->kind == AMPL_MODE_GRAD && !grad) m->grad = e->on, grad = true;
-    if (e->kind == AMPL_MODE_INFERENCE && !inference) m->inference = e->on, inference = true;
-    if (e->kind == AMPL_MODE_AUTOCAST && !autocast) m->autocast = e, autocast = true;
+/* What counts is the innermost entry of each kind; with one of them at hand, only `kind` has to be looked for. */
+static const ampl_mode *innermost(const ampl_modes *m, int kind) {
+  const ampl_mode *e = m->top;
+  while (e && (int)e->kind != kind) e = e->outer;
+  return e;
+}
+
+static void settle(ampl_modes *m, int kind) {
+  if (kind == AMPL_MODE_AUTOCAST) {
+    m->autocast = (ampl_mode *)innermost(m, kind);
+    return;
   }
-  if (m->inference) m->grad = false;
+  const ampl_mode *e = innermost(m, kind);
+  if (kind == AMPL_MODE_INFERENCE) m->inference = e && e->on;
+  else m->wanted = e ? e->on : m->ground;
+  m->grad = m->wanted && !m->inference;
 }
 
 static void drop(ampl_ctx *ctx, ampl_modes *m, ampl_mode *e) {
@@ -39,7 +43,7 @@ uint64_t ampl_mode_enter(ampl_ctx *ctx, const ampl_mode *mode) {
   e->outer = m->top;
   m->top = e;
   if (e->kind == AMPL_MODE_AUTOCAST) m->regions++;
-  settle(m);
+  settle(m, e->kind);
   return e->id;
 }
 
@@ -47,9 +51,10 @@ bool ampl_mode_leave(ampl_ctx *ctx, ampl_modes *m, uint64_t id) {
   for (ampl_mode **p = &m->top; *p; p = &(*p)->outer) {
     ampl_mode *e = *p;
     if (e->id != id) continue;
+    const int kind = e->kind;
     *p = e->outer;
     drop(ctx, m, e);
-    settle(m);
+    settle(m, kind);
     return true;
   }
   return false;
@@ -63,7 +68,7 @@ void ampl_modes_close(ampl_ctx *ctx, ampl_modes *m) {
 bool ampl_set_grad_enabled(ampl_ctx *ctx, bool on) {
   const bool before = ctx->modes->grad;
   ctx->modes->ground = on;
-  settle(ctx->modes);
+  settle(ctx->modes, AMPL_MODE_GRAD);
   return before;
 }
 

@@ -369,6 +369,9 @@ static ampl_status prepare(call *c, const ampl_args *in) {
     AMPL_TRY(ampl_autocast_apply(c->ctx, c->op, c->t, c->nt, c->p, c->made, &c->nmade, &c->why));
   if (c->op->flags & (AMPL_OP_ELEMENTWISE | AMPL_OP_PROMOTE)) AMPL_TRY(promote(c));
   else find_compute_dtype(c);
+  /* A view whose base was written since gets its new node before the call's own is numbered. */
+  for (int i = 0; c->ctx->modes->grad && i < c->nt; i++)
+    if (c->t[i] && c->t[i]->view) AMPL_TRY(ampl_graph_settle(c->ctx, c->t[i]));
   c->grad = any_wants_grad(c);
   return AMPL_OK;
 }
@@ -455,9 +458,22 @@ static ampl_status check_result(call *c, const ampl_tensor *self) {
   return AMPL_OK;
 }
 
+/* Whether the op's backward reads the operand that is written. */
+static bool keeps_target(const call *c) {
+  if (!(c->op->save & (AMPL_SAVE_X(0) | AMPL_SAVE_ALL))) return false;
+  for (int i = 1; c->op->flags & AMPL_OP_CROSS && i < c->nt; i++)
+    if (ampl_wants_grad(c->t[i])) return true;
+  return !(c->op->flags & AMPL_OP_CROSS);
+}
+
 /* Writes the result of op through a temporary: kernels that cannot write over their operand, other dtypes, views with a
  * graph. */
 static ampl_status inplace_by_copy(call *c, ampl_tensor *self) {
+  if (c->grad && keeps_target(c)) {     /* backward reads what stands there before the write */
+    ampl_tensor *before;
+    AMPL_TRY(ampl_call(c->ctx, &(ampl_args){OP(clone), &self, 1, NULL}, &before));
+    AMPL_TRY(replace(c, 0, before));
+  }
   ampl_tensor *value = NULL, *t2[2] = {self, NULL};
   const ampl_args in = args_of(c);
   ampl_modes *m = c->ctx->modes;

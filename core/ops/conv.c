@@ -122,6 +122,7 @@ static ampl_status read_sides(ampl_ctx *ctx, const char *what, ampl_ints l, conv
   to[0] = to[1] = otherwise;
   for (int s = 0; s < c->sides; s++) {
     const int64_t v = to[3 - c->sides + s] = ampl_nth(l, s, otherwise);
+    if (v > INT32_MAX) return ampl_error(ctx, AMPL_EVALUE, "%s is %lld, which is too large", what, (long long)v);
     if (v < least)
       return ampl_error(ctx, AMPL_EVALUE, "%s is %lld; it is %lld or more", what, (long long)v, (long long)least);
   }

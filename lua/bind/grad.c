@@ -126,7 +126,7 @@ static int mode_close(lua_State *L) {
 }
 
 static int mode_gc(lua_State *L) {
-  mode *m = lua_touserdata(L, 1);
+  mode *m = luaL_checkudata(L, 1, "ampl.Mode");
   if (leave(m))
     lua_warning(L, "ampl: a region (no_grad, autocast ...) was never closed: use `local _ <close> = ...`", 0);
   ampl_ctx_release(m->ctx);
@@ -444,7 +444,9 @@ void lampl_open_grad(lua_State *L) {
   luaL_setfuncs(L, mode_methods, 0);
   lua_pushvalue(L, -1);
   lua_setfield(L, -2, "__index");
+  lampl_hide_metatable(L);
   luaL_newmetatable(L, "ampl.Hook");
+  lampl_hide_metatable(L);
   lua_pushvalue(L, -1);
   lua_setfield(L, -2, "__index");
   lua_pushcfunction(L, remove_hook);

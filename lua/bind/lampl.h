@@ -50,6 +50,8 @@ void lampl_leave(lampl_state *S);
 
 /* Pushes a handle without a tensor yet; the current scope keeps it. */
 lampl_handle *lampl_push_handle(lua_State *L, lampl_state *S);
+/* Scripts see the name of the metatable on top of the stack in its place: its functions trust their arguments. */
+void          lampl_hide_metatable(lua_State *L);
 /* Makes the userdata on top of the stack a handle. */
 void          lampl_set_handle_metatable(lua_State *L);
 /* Pushes x, whose reference it takes; nil for NULL. */

@@ -79,7 +79,7 @@ static bool wrong(parser *p, const ampl_arg *a, const char *what, int i) {
 /* Counts from 1 here, from 0 there; negative numbers count from the end in both. */
 static bool from_one(parser *p, const ampl_arg *a, const char *what, int64_t v, int64_t *out) {
   if (v == 0) return fail(p, AMPL_EINDEX, "%s is 0; %s count from 1, or from the end with -1", a->name, what);
-  *out = v > 0 ? v - 1 : v;
+  *out = v > 0 ? v - 1 : v == INT64_MIN ? v + 1 : v;    /* the least integer stands for "absent" */
   return true;
 }
 

@@ -69,7 +69,7 @@ static int scope_close(lua_State *L) {
 
 /* At __gc: a scope that was never closed leaves its handles to the collector. */
 static int scope_gc(lua_State *L) {
-  lampl_scope *s = lua_touserdata(L, 1);
+  lampl_scope *s = luaL_checkudata(L, 1, "ampl.Scope");
   if (!s->thread) return 0;
   while (s->head.next != &s->head) lampl_scope_unlink(s->head.next);
   for (lampl_scope **p = &s->thread->scope; *p; p = &(*p)->outer)
@@ -118,6 +118,7 @@ void lampl_open_scope(lua_State *L) {
   luaL_setfuncs(L, methods, 0);
   lua_pushvalue(L, -1);
   lua_setfield(L, -2, "__index");
+  lampl_hide_metatable(L);
   lua_pop(L, 1);
   lua_pushcfunction(L, scope_open);
   lua_setfield(L, -2, "scope_open");

@@ -14,6 +14,11 @@ void lampl_set_handle_metatable(lua_State *L) {
   lua_setmetatable(L, -2);
 }
 
+void lampl_hide_metatable(lua_State *L) {
+  lua_getfield(L, -1, "__name");
+  lua_setfield(L, -2, "__metatable");
+}
+
 lampl_handle *lampl_test_handle(lua_State *L, int i) {
   void *p = lua_touserdata(L, i);
   if (!p || !lua_getmetatable(L, i)) return NULL;
@@ -292,6 +297,7 @@ void lampl_open_tensor(lua_State *L) {
   lua_pushvalue(L, -1);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &metatable_key);
   luaL_setfuncs(L, meta, 0);
+  lampl_hide_metatable(L);
   luaL_newlib(L, methods);
   lua_pushvalue(L, -1);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &methods_key);

@@ -170,13 +170,16 @@ end
 ---@return fun(): string?, ampl.nn.Module? an iterator over names and modules, this one first
 function Module:named_modules(prefix, all)
   local list, seen = {}, {}
+  local inside = {}                                     -- the modules that hold the one that is looked at
   local function walk(m, name)
     if seen[m] and not all then return end
-    seen[m] = true
+    if inside[m] then raise("ESTATE", m.name, ("the module holds itself, as %s: its state has no end"):format(name)) end
+    seen[m], inside[m] = true, true
     list[#list + 1] = {name, m}
     for _, child in ipairs(m:members("children")) do
       walk(child[2], name == "" and child[1] or name .. "." .. child[1])
     end
+    inside[m] = nil
   end
   walk(self, prefix or "")
   local i = 0
@@ -447,11 +450,15 @@ function Module:extra_repr()
   return table.concat(parts, ", ")
 end
 
+local shown = {}                                        -- the modules whose text is being made
 function Module:__tostring()
+  if shown[self] then return self.name .. "(...)" end   -- it holds itself
   local lines = {}
+  shown[self] = true
   for name, child in self:named_children() do
     lines[#lines + 1] = ("  (%s): %s"):format(name, tostring(child):gsub("\n", "\n  "))
   end
+  shown[self] = nil
   if #lines == 0 then return ("%s(%s)"):format(self.name, self:extra_repr()) end
   return ("%s(\n%s\n)"):format(self.name, table.concat(lines, "\n"))
 end
