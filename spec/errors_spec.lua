@@ -23,6 +23,21 @@ end
 
 local function leaf(...) return ampl.tensor(..., {dtype = "f32", requires_grad = true}) end
 
+describe("tensor", function()
+  it("refuses values that an integer dtype does not hold, and options inside the list", function()
+    for _, case in ipairs {{{300}, "u8"}, {{-1}, "u8"}, {{2 ^ 40}, "i32"}, {{0 / 0}, "i64"}} do
+      local ok, e = pcall(ampl.tensor, case[1], {dtype = case[2]})
+      assert.is_false(ok)
+      assert.are.equal("EVALUE", e.code)
+      assert.is_truthy(e.message:find(case[2], 1, true))
+    end
+    assert.are.same({255, 0}, ampl.tensor({255, 0}, {dtype = "u8"}):totable())
+    local ok, e = pcall(ampl.tensor, {1, dtype = "f16"})
+    assert.is_false(ok)
+    assert.are.equal("EARG", e.code)
+  end)
+end)
+
 describe("error objects", function()
   it("hold code, message, op, place and traceback", function()
     local e = raised(function() return ampl.zeros(2, 3):matmul(ampl.zeros(2, 3)) end)

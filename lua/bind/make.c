@@ -75,6 +75,27 @@ static int64_t fill(lua_State *L, nest *m, int d, double *f, int64_t *i, int64_t
   return at;
 }
 
+/* EVALUE for the first value that integer dtype t cannot hold. */
+static void check_range(lua_State *L, const nest *m, const double *f, const int64_t *i, int t) {
+  const double least = t == AMPL_U8 ? 0 : t == AMPL_I32 ? -0x1p31 : -0x1p63;
+  const double most = t == AMPL_U8 ? 255 : t == AMPL_I32 ? 0x1p31 - 1 : 0x1p63;
+  if (t != AMPL_U8 && t != AMPL_I32 && t != AMPL_I64) return;
+  for (int64_t k = 0; k < m->n; k++) {
+    const bool fits = m->floats ? f[k] >= least && f[k] <= most : t == AMPL_I64 || (i[k] >= least && i[k] <= most);
+    if (!fits)
+      lampl_error(L, AMPL_EVALUE, "tensor", "element %lld is %.14g, which %s does not hold", (long long)k + 1, f[k],
+                  ampl_dtype_name((ampl_dtype)t));
+  }
+}
+
+/* A list with options in it is two things: f(list, options). */
+static void check_plain_list(lua_State *L) {
+  for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1))
+    if (lua_type(L, -2) == LUA_TSTRING)
+      lampl_error(L, AMPL_EARG, "tensor", "a table holds a list and options: give two, tensor({...}, {%s = ...})",
+                  lua_tostring(L, -2));
+}
+
 /* The values as the widest dtype that holds them, then cast once. */
 static ampl_status build(lampl_state *S, const nest *m, const double *f, const int64_t *i, const make_options *o,
                          ampl_tensor **out) {
@@ -113,6 +134,7 @@ static int tensor(lua_State *L) {
   if (type != LUA_TTABLE && type != LUA_TNUMBER && type != LUA_TBOOLEAN)
     return lampl_error(L, AMPL_EARG, "tensor", "a table of numbers or a number is needed, not a %s",
                        luaL_typename(L, 1));
+  if (type == LUA_TTABLE) check_plain_list(L);
   if (type == LUA_TTABLE) measure(L, &m);
   lampl_enter(L, S);
   lampl_handle *h = lampl_push_handle(L, S);
@@ -129,6 +151,7 @@ static int tensor(lua_State *L) {
     *i = m.booleans ? lua_toboolean(L, 1) : m.integers ? lua_tointeger(L, 1) : 0;
     *f = m.floats ? lua_tonumber(L, 1) : (double)*i;
   }
+  check_range(L, &m, f, i, o.dtype);
   lampl_check(L, S, build(S, &m, f, i, &o, &h->x));
   lampl_leave(S);
   lua_pop(L, 2);

@@ -117,7 +117,12 @@ function DataLoader:batch(first, last)
   end
   local at, samples = order and order:narrow(1, first, last - first + 1):totable(), {}
   for i = first, last do
-    samples[i - first + 1] = {dataset:get(at and at[i - first + 1] or i)}
+    local which = at and at[i - first + 1] or i
+    local sample = {dataset:get(which)}
+    if sample[1] == nil then                            -- nil would end the loop over the loader in silence
+      raise("EVALUE", "DataLoader", ("the data set's get(%s) gave nil"):format(tostring(which)))
+    end
+    samples[i - first + 1] = sample
   end
   return (self.collate or collate)(samples)
 end
