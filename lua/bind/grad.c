@@ -134,33 +134,25 @@ static int mode_gc(lua_State *L) {
 }
 
 static int enter_grad(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
-  lampl_enter(L, S);
-  lampl_leave(S);
+  lampl_state *S = lampl_switch(L);
   const uint64_t id = ampl_enter_grad(S->ctx, lua_toboolean(L, 1));
   return id ? push_mode(L, S, id) : lampl_raise(L, AMPL_ENOMEM);
 }
 
 static int enter_inference(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
-  lampl_enter(L, S);
-  lampl_leave(S);
+  lampl_state *S = lampl_switch(L);
   const uint64_t id = ampl_enter_inference(S->ctx, lua_toboolean(L, 1));
   return id ? push_mode(L, S, id) : lampl_raise(L, AMPL_ENOMEM);
 }
 
 static int is_grad_enabled(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
-  lampl_enter(L, S);
-  lampl_leave(S);
+  lampl_state *S = lampl_switch(L);
   lua_pushboolean(L, ampl_grad_enabled(S->ctx));
   return 1;
 }
 
 static int is_inference(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
-  lampl_enter(L, S);
-  lampl_leave(S);
+  lampl_state *S = lampl_switch(L);
   lua_pushboolean(L, ampl_inference_enabled(S->ctx));
   return 1;
 }
@@ -216,9 +208,7 @@ static int autocast_state(lua_State *L) {
 }
 
 static int autocast_clear(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
-  lampl_enter(L, S);
-  lampl_leave(S);
+  lampl_state *S = lampl_switch(L);
   ampl_autocast_clear_cache(S->ctx);
   return 0;
 }

@@ -47,6 +47,8 @@ ampl_ctx    *lampl_ctx(lua_State *L);
  * from 1.  lampl_leave ends it. */
 void lampl_enter(lua_State *L, lampl_state *S);
 void lampl_leave(lampl_state *S);
+/* For functions that look at modes and run no op: the state, with the coroutine's modes in use. */
+lampl_state *lampl_switch(lua_State *L);
 
 /* Pushes a handle without a tensor yet; the current scope keeps it. */
 lampl_handle *lampl_push_handle(lua_State *L, lampl_state *S);

@@ -67,6 +67,13 @@ void lampl_enter(lua_State *L, lampl_state *S) {
 
 void lampl_leave(lampl_state *S) { ampl_set_index_base(S->ctx, 0); }
 
+lampl_state *lampl_switch(lua_State *L) {
+  lampl_state *S = lampl_state_of(L);
+  lampl_enter(L, S);
+  lampl_leave(S);
+  return S;
+}
+
 /* ------------------------------------------------------------------------------------------------ warnings -------- */
 
 /* Through ampl.on_warning's function where there is one, else through Lua's warn. */

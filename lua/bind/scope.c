@@ -48,9 +48,7 @@ static void close_scope(lampl_scope *s) {
 }
 
 static int scope_open(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
-  lampl_enter(L, S);
-  lampl_leave(S);
+  lampl_state *S = lampl_switch(L);
   lampl_scope *s = lua_newuserdatauv(L, sizeof *s, 1);
   s->head.next = s->head.prev = &s->head;
   s->outer = S->thread->scope;
