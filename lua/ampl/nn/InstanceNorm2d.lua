@@ -1,8 +1,8 @@
 -- InstanceNorm2d: normalises each channel of each image; input (n, c, height, width) or (c, height, width).
 
-local core = require "ampl.core"
 local F = require "ampl.nn.functional"
 local Module = require "ampl.nn.Module"
+local channel_state = require "ampl.nn.channel_state"
 local raise = require "ampl.raise"
 
 ---@class ampl.nn.InstanceNorm2d : ampl.nn.Module
@@ -16,18 +16,7 @@ local InstanceNorm2d = Module:define("InstanceNorm2d", {
 })
 
 function InstanceNorm2d:init(...)
-  local o = self:options(...)
-  local n, how = {o.num_features}, {dtype = o.dtype, device = o.device}
-  self.num_features, self.eps, self.momentum = o.num_features, o.eps, o.momentum
-  if o.affine then
-    self.weight = core.ones(n, how):requires_grad_(true)
-    self.bias = core.zeros(n, how):requires_grad_(true)
-  end
-  if o.track_running_stats then
-    self:register_buffer("running_mean", core.zeros(n, how))
-    self:register_buffer("running_var", core.ones(n, how))
-    self:register_buffer("num_batches_tracked", core.zeros({}, {dtype = "i64", device = o.device}), {optional = true})
-  end
+  channel_state(self, self:options(...))
 end
 
 function InstanceNorm2d:forward(x)

@@ -1,8 +1,8 @@
 -- What the batch normalisation layers share.
 
-local core = require "ampl.core"
 local F = require "ampl.nn.functional"
 local Module = require "ampl.nn.Module"
+local channel_state = require "ampl.nn.channel_state"
 local init = require "ampl.nn.initializers"
 local raise = require "ampl.raise"
 
@@ -39,19 +39,7 @@ return function(name, ranks)
 
   ---`momentum = false` averages over all batches alike.
   function class:init(...)
-    local o = self:options(...)
-    local n, how = {o.num_features}, {dtype = o.dtype, device = o.device}
-    self.num_features, self.eps, self.momentum = o.num_features, o.eps, o.momentum
-    if o.affine then
-      self.weight = core.ones(n, how):requires_grad_(true)
-      self.bias = core.zeros(n, how):requires_grad_(true)
-    end
-    if o.track_running_stats then
-      self:register_buffer("running_mean", core.zeros(n, how))
-      self:register_buffer("running_var", core.ones(n, how))
-      -- Files from before PyTorch 0.4.1 do not have it.
-      self:register_buffer("num_batches_tracked", core.zeros({}, {dtype = "i64", device = o.device}), {optional = true})
-    end
+    channel_state(self, self:options(...))
   end
 
   ---Forgets what was seen.
