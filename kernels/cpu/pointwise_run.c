@@ -158,6 +158,14 @@ static void loop(plan *t, void *out, const void *const *in, const int64_t *step,
   else ampl_pointwise_in_i64[t->op](out, (const int64_t *const *)in, step, n, t->p);
 }
 
+/* Whether do_runs copies operand k, or the output (0), by way of a block, which then bounds a run */
+static bool goes_through_block(const plan *t, int k) {
+  const ampl_cpu_stream *s = &t->at.s[k];
+  const int64_t stride = t->crosswise[k] ? 1 : inner_stride(s);
+  if (t->one[k] || (k > 0 && stride == 0)) return false;
+  return stride != 1 || s->dtype != native(t->work);
+}
+
 /* n values of operand k from pos on, all in one row */
 static const void *operand(const plan *t, const place *at, int k, int64_t pos, int64_t n, block *buf, splat *one,
                            int64_t *step) {
@@ -342,16 +350,15 @@ static ampl_status run_plan(ampl_ctx *ctx, int op, ampl_tensor *y, ampl_tensor *
     if (t.one[k]) spread_one(&t.splat[k], t.work, all[k], y->dtype == AMPL_BOOL ? dtype : native(t.work));
   }
   t.divides = t.work == AMPL_WORK_I64 && (op == AMPL_PW_div || op == AMPL_PW_floor_div || op == AMPL_PW_remainder);
-  t.most = CHUNK;
-  for (int k = 0; k <= nin; k++)
-    if (!t.one[k] && all[k]->dtype != native(t.work)) t.most = BLOCK;
-  if (inner_stride(&t.at.s[0]) != 1) t.most = BLOCK;
   t.job = CHUNK;
   if (plan_period(&t)) {
     t.job = CHUNK / t.period * t.period;
   } else {
     if (y->numel > CHUNK) plan_slabs(ctx, &t, threads);
     t.gather = t.slab_dim < 0 && t.at.s[0].shape[t.at.s[0].nd - 1] < SHORT_ROW;
+    t.most = CHUNK;
+    for (int k = 0; k <= nin; k++)
+      if (goes_through_block(&t, k)) t.most = BLOCK;
   }
   const int64_t jobs = t.slab_dim >= 0 ? slab_jobs(&t) : (y->numel + t.job - 1) / t.job;
   ampl_cpu_parallel(threads, jobs, job, &(work){ctx, &t});
