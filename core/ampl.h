@@ -414,13 +414,17 @@ AMPL_API ampl_status ampl_register_hook(ampl_tensor *x, ampl_hook_fn fn, void (*
 AMPL_API void        ampl_remove_hook(ampl_tensor *x, uint64_t id);
 AMPL_API ampl_status ampl_retain_grad(ampl_tensor *x);
 
-/* A function of the host's as a node of the graph.  dx[i]: one reference or NULL for each operand with need[i]. */
+/* A function of the host's as a node of the graph.  dx[i]: one reference or NULL for each operand with need[i].
+ * release: called once: after a backward that keeps no graph, and then the node cannot be walked again, or when the
+ * node dies.  With `drop`, such a backward calls drop(ud) instead, which lets go of what only backward reads.  The node
+ * can be walked again, so `backward` itself answers for what is missing; release comes when the node dies. */
 typedef struct ampl_function {
   const char *name;
   ampl_status (*backward)(void *ud, ampl_ctx *ctx, int ny, ampl_tensor *const *dy, int nx, ampl_tensor **dx,
                           const bool *need);
   void (*release)(void *ud);
   void *ud;
+  void (*drop)(void *ud);
 } ampl_function;
 /* Makes outputs y, fresh tensors without a graph, the results of f on operands x. */
 AMPL_API ampl_status ampl_record_function(ampl_ctx *ctx, const ampl_function *f, int nx, ampl_tensor *const *x, int ny,

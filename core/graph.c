@@ -45,16 +45,30 @@ static ampl_node *node_new(ampl_ctx *ctx, int nx, int ny, int np, int nints) {
   return n;
 }
 
-static void drop_saved(ampl_node *n) {
-  for (int i = 0; i < n->nx; i++) ampl_tensor_release(n->x[i]), n->x[i] = NULL;
-  for (int k = 0; k < n->ny; k++) ampl_tensor_release(n->y[k]), n->y[k] = NULL;
+/* Whether there was something. */
+static bool drop_tensors(ampl_tensor **x, int n) {
+  bool any = false;
+  for (int i = 0; i < n; i++) {
+    any |= x[i] != NULL;
+    ampl_tensor_release(x[i]);
+    x[i] = NULL;
+  }
+  return any;
+}
+
+static bool drop_saved(ampl_node *n) {
+  const bool any = drop_tensors(n->x, n->nx);
+  return drop_tensors(n->y, n->ny) || any;
 }
 
 void ampl_node_drop_saved(ampl_node *n) {
-  drop_saved(n);
-  if (n->foreign.release) n->foreign.release(n->foreign.ud);
-  n->foreign.release = NULL;
-  n->flags |= AMPL_NODE_FREED;
+  if (drop_saved(n)) n->flags |= AMPL_NODE_FREED;
+  if (n->foreign.drop) n->foreign.drop(n->foreign.ud);
+  else if (n->foreign.release) {
+    n->foreign.release(n->foreign.ud);
+    n->foreign.release = NULL;
+    n->flags |= AMPL_NODE_FREED;
+  }
 }
 
 static void hook_free(ampl_ctx *ctx, ampl_hook *h) {

@@ -76,7 +76,7 @@ ampl_status ampl_graph_settle(ampl_ctx *ctx, ampl_tensor *x);
 /* Drops what a dying tensor holds. */
 void ampl_graph_forget(ampl_ctx *ctx, ampl_tensor *x);
 
-/* Drops what backward needed: the graph can be walked no more. */
+/* Drops what backward needed.  If there was something, the node can be walked no more. */
 void ampl_node_drop_saved(ampl_node *node);
 
 /* Anomaly mode (trace.c): the place of the forward call, kept with the node. */

@@ -48,6 +48,10 @@ end
 ---The tensors that were saved.
 function Context:saved()
   local saved = rawget(self, "_saved")
+  if rawget(self, "_freed") then
+    raise("EGRAD", "Function", "backward through Function a second time: what it saved was freed by the first; give "
+      .. "the first one {retain_graph = true}")
+  end
   if not saved then return end
   for i = 1, saved.n do
     if saved[i] and saved[i]._version ~= self._versions[i] then
@@ -95,12 +99,20 @@ local function own_outputs(outputs, inputs, saved)
   end
 end
 
--- What the node calls: gradients of the outputs -> one for each tensor among the arguments.
-local function backward_of(spec, ctx, args, list, place)
+-- What the node calls: gradients of the outputs -> one for each tensor among the arguments; without gradients it lets
+-- go of what was saved.  It holds no operand itself.
+local function backward_of(spec, ctx, nargs, list, place)
+  local dtypes = {}
+  for k, x in ipairs(list) do dtypes[k] = x.dtype end
   return function(dy)
+    if not dy then
+      rawset(ctx, "_freed", rawget(ctx, "_saved") ~= nil)
+      rawset(ctx, "_saved", nil)
+      return
+    end
     local got = table.pack(spec.backward(ctx, table.unpack(dy, 1, dy.n)))
-    if got.n > args.n then
-      raise("EGRAD", "Function", ("backward gave %d gradients for %d arguments of forward"):format(got.n, args.n))
+    if got.n > nargs then
+      raise("EGRAD", "Function", ("backward gave %d gradients for %d arguments of forward"):format(got.n, nargs))
     end
     local dx = {}
     for k, i in ipairs(place) do
@@ -108,7 +120,7 @@ local function backward_of(spec, ctx, args, list, place)
       if g ~= nil and not core.is_tensor(g) then
         raise("EGRAD", "Function", ("gradient %d is a %s, not a tensor"):format(i, type(g)))
       end
-      dx[k] = g and g:to(list[k].dtype)
+      dx[k] = g and g:to(dtypes[k])
     end
     return dx
   end
@@ -134,7 +146,7 @@ local function call(spec, ...)
   if #results < outputs.n then
     raise("EGRAD", "Function", "forward must return tensors only when a gradient is wanted")
   end
-  core.record_function(list, results, backward_of(spec, ctx, args, list, place))
+  core.record_function(list, results, backward_of(spec, ctx, args.n, list, place))
   return table.unpack(outputs, 1, outputs.n)
 end
 

@@ -374,7 +374,22 @@ static ampl_status run_function(void *ud, ampl_ctx *ctx, int ny, ampl_tensor *co
   return protect(h->S, invoke_backward, &v);
 }
 
-/* record_function(inputs, outputs, fn): outputs become results of a node whose backward is fn(gradients, need). */
+static int invoke_drop(lua_State *L) {
+  invocation *v = lua_touserdata(L, 1);
+  push_held(L, v->h);
+  lua_call(L, 0, 0);
+  return 0;
+}
+
+/* Without memory for the call, what was saved stays until the node goes. */
+static void drop_function(void *ud) {
+  held *h = ud;
+  invocation v = {.h = h};
+  if (h->S->ctx) protect(h->S, invoke_drop, &v);
+}
+
+/* record_function(inputs, outputs, fn): outputs become results of a node whose backward is fn(gradients, need), and
+ * which lets go of what it saved by fn(). */
 static int record_function(lua_State *L) {
   lampl_state *S = lampl_state_of(L);
   int nx, ny;
@@ -384,7 +399,7 @@ static int record_function(lua_State *L) {
   lua_pushvalue(L, 3);
   held *h = hold(L, S);
   lampl_enter(L, S);
-  const ampl_function f = {"Function", run_function, let_go, h};
+  const ampl_function f = {"Function", run_function, let_go, h, drop_function};
   const ampl_status s = ampl_record_function(S->ctx, &f, nx, x, ny, y);
   if (s != AMPL_OK) let_go(h);
   lampl_check(L, S, s);
