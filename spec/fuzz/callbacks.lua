@@ -22,7 +22,8 @@ local PLAIN = {
   "local _ <close> = ampl.no_grad()", "local _ <close> = ampl.enable_grad()", "local _ <close> = ampl.inference_mode()",
   "local _ <close> = ampl.amp.autocast{dtype = 'f16'}", "local _ <close> = ampl.scope()",
   "ampl.no_grad()", "s = ampl.scope()", "if s then s:close() end", "m = ampl.no_grad()", "if m then m:close() end",
-  "if m then m.__gc(m) end", "if h then h:remove() end", "ampl.set_detect_anomaly(true)", "ampl.set_detect_anomaly(false)",
+  "if m then m.__gc(m) end", "if h then h:remove() end",
+  "ampl.set_detect_anomaly(true)", "ampl.set_detect_anomaly(false)",
   "scaler = ampl.amp.GradScaler{init_scale = 8}", "if scaler then ANY = scaler:scale(T) end",
   "if scaler then scaler:step(ampl.optim.SGD({T}, {lr = 1})) scaler:update() end", "if f then ANY = f(T) end",
   "if co and coroutine.status(co) == 'suspended' then coroutine.resume(co) end",
@@ -38,7 +39,8 @@ local NESTING = {
     "backward = function(ctx, g, k) BODY return g end} ANY, ANY = f(T)",
   "f = ampl.Function{forward = function(ctx, a) x[1] = ctx BODY return a + 1 end, " ..
     "backward = function(ctx, g) BODY return T end} ANY = f(T)",
-  "setmetatable({}, {__gc = function() BODY end})", "local _ <close> = setmetatable({}, {__close = function() BODY end})",
+  "setmetatable({}, {__gc = function() BODY end})",
+  "local _ <close> = setmetatable({}, {__close = function() BODY end})",
   "x.keep = setmetatable({}, {__close = function() BODY end, __gc = function() BODY end})",
   "pcall(function() BODY end)", "coroutine.wrap(function() BODY end)()",
   "co = coroutine.create(function() BODY coroutine.yield() BODY end) coroutine.resume(co)",
@@ -57,7 +59,7 @@ local function body(r, depth)
   }
   for i = 1, 1 + r:below(depth == 0 and 12 or 3) do
     local template = r:pick(depth < DEPTH and r:chance(2) and NESTING or PLAIN)
-    local statement = template:gsub("%f[%w]%u+%f[%W]", function(word) return fill[word]() end)
+    local statement = template:gsub("%f[%w]%u+%f[%W]", function(word) return fill[word] and fill[word]() end)
     parts[i] = statement:find("^local _ <close>") and statement or "do " .. statement .. " end"
   end
   return table.concat(parts, " ")

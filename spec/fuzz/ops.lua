@@ -21,7 +21,8 @@ local function recorder(texts)
   return function(shape, o)
     o = o or {}
     if type(shape) ~= "table" then shape = {shape} end
-    local s, text = source.of(shape)
+    local s = source.of(shape)
+    local text
     if o.bool then text = ("ampl.rand(%s):gt(0.5)"):format(s)
     elseif o.labels then text = ("ampl.randint(1, %d, %s)"):format(o.labels + 1, s)
     elseif o.int then text = ("ampl.randint(%d, %d, %s)"):format(o.lo or -5, (o.hi or 5) + 1, s)
@@ -125,7 +126,8 @@ local LEAF = [[ if type(NAME) == "userdata" and NAME.dtype:find("f") then NAME =
 local EACH = " local r, xs = table.pack(CALL), {LEAVES} for i = 1, r.n do " ..
   [[if type(r[i]) == "userdata" and r[i].requires_grad then ]]
 local BACKWARD = EACH .. "r[i]:sum():backward() end end return table.unpack(r, 1, r.n)"
-local TWICE = EACH .. [[local g = table.pack(ampl.grad(r[i]:sum(), xs, {create_graph = true, allow_unused = true})) ]] ..
+local TWICE = EACH .. [[local g = table.pack(ampl.grad(r[i]:sum(), xs, {create_graph = true, ]] ..
+  "allow_unused = true})) " ..
   [[for k = 1, #xs do if g[k] and g[k].requires_grad then ]] ..
   "g[k]:sum():backward({retain_graph = true}) end end end end " ..
   "return table.unpack(r, 1, r.n)"
