@@ -262,14 +262,20 @@ enum {                          /* ampl_arg.flags */
   AMPL_AS_IS    = 32,
   /* an INT that ends a range: left out in C, the last one taken in Lua, where it counts from 1 (3 is 3, -1 is absent,
      -2 is -1); "end" is an alias of its name there */
-  AMPL_STOP     = 64
+  AMPL_STOP     = 64,
+  AMPL_HOLES    = 128,          /* TENSORS of which some may be absent (NULL) */
+  AMPL_REPEATS  = 256           /* DIMS that may name a dimension more than once */
 };
 
-#define AMPL_ABSENT INT64_MIN /* the value of an optional INT, INDEX or DIM that was not given; of a FLOAT it is NAN */
+/* The value of an argument that is not given, where it is an integer (INT, INDEX, DIM, BOOL, ENUM, DTYPE): its default
+ * counts.  A FLOAT without a default is absent as NAN; where there is one, NAN is a number like others. */
+#define AMPL_ABSENT   INT64_MIN
+#define AMPL_INTS_MAX 64        /* the numbers in a list of integers at most */
 
 typedef struct ampl_arg {
   const char   *name;
-  uint8_t       kind, flags;
+  uint8_t       kind;
+  uint16_t      flags;
   ampl_value    def;
   const char   *choices;        /* ENUM: "mean|sum|none" */
   const char   *doc;
@@ -286,7 +292,8 @@ enum {                          /* ampl_op.flags */
   AMPL_OP_NO_GRAD     = 16,     /* has no gradient by nature: integer or bool results, creators */
   AMPL_OP_DENSE       = 32,     /* its kernels want every operand row-major without gaps */
   AMPL_OP_DYNAMIC     = 64,     /* the shapes of outputs depend on data: the kernel makes them */
-  AMPL_OP_INTERNAL    = 128,    /* exists for backward or for other ops: no Lua name */
+  AMPL_OP_INTERNAL    = 128,    /* exists for backward or for other ops: no Lua name; it trusts its arguments, so
+                                   ampl_op_find does not know it and ampl_run_op refuses it, but for AMPL_OP_HOST */
   AMPL_OP_CROSS       = 256,    /* operand i is saved only for the gradients of the other operands, as in mul */
   AMPL_OP_CREATOR     = 512,    /* makes a tensor from nothing: takes dtype, device and requires_grad */
   AMPL_OP_PROMOTE     = 1024,   /* operands are brought to one dtype without broadcasting (cat, where ...) */
@@ -294,12 +301,13 @@ enum {                          /* ampl_op.flags */
   AMPL_OP_F_ONLY      = 4096,   /* only in ampl.nn.functional */
   AMPL_OP_MUTATES     = 8192,   /* writes some of its operands (batch_norm's running statistics) */
   AMPL_OP_FLOAT_OUT   = 16384,  /* element-wise: integer operands are brought to f32 (exp, div, sigmoid ...) */
-  AMPL_OP_BOOL_OUT    = 32768   /* element-wise: the result is bool (eq, isnan ...) */
+  AMPL_OP_BOOL_OUT    = 32768,  /* element-wise: the result is bool (eq, isnan ...) */
+  AMPL_OP_HOST        = 65536   /* internal, yet for hosts: an optimiser's step, a cast.  It checks its arguments */
 };
 
 AMPL_API int             ampl_op_number(void);
 AMPL_API const ampl_op  *ampl_op_at(int i);                     /* 0 <= i < ampl_op_number() */
-AMPL_API const ampl_op  *ampl_op_find(const char *name);        /* NULL: there is none */
+AMPL_API const ampl_op  *ampl_op_find(const char *name);        /* NULL: there is none that a host may call */
 AMPL_API const char     *ampl_op_name(const ampl_op *op);
 AMPL_API const char     *ampl_op_doc(const ampl_op *op);
 AMPL_API const ampl_arg *ampl_op_args(const ampl_op *op);       /* ends at name == NULL */

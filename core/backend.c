@@ -41,7 +41,7 @@ static ampl_kernel_fn (*resolve(const ampl_backend *b))[AMPL_DTYPE_COUNT] {
   ampl_kernel_fn (*slots)[AMPL_DTYPE_COUNT] = calloc(AMPL_OPID_COUNT, sizeof *slots);
   for (int l = 0; slots && b->kernels && b->kernels[l]; l++)
     for (const ampl_kernel *k = b->kernels[l]; k->op; k++) {
-      const ampl_op *op = ampl_op_find(k->op);
+      const ampl_op *op = ampl_op_named(k->op);
       if (op) fill_slots(slots[op->id], k);
       for (int i = 0; strcmp(k->op, "*") == 0 && i < AMPL_OPID_COUNT; i++)
         if (!ampl_op_table[i]->compose && !(ampl_op_table[i]->flags & AMPL_OP_DYNAMIC)) fill_slots(slots[i], k);

@@ -18,7 +18,7 @@ typedef struct call {
   bool                grad;
   const char         *why;
   ampl_value          p[AMPL_ARGS_MAX];
-  int64_t             dims[3][AMPL_RANK_MAX];
+  int64_t             dims[2][AMPL_INTS_MAX];   /* of DIMS parameters; a record has two at most */
   ampl_tensor        *few[2 * AMPL_TENSORS_MAX], *few_made[2 * AMPL_TENSORS_MAX];
   ampl_meta           meta[AMPL_OUT_MAX];
 } call;
@@ -42,36 +42,102 @@ static ampl_status fix_dim(ampl_ctx *ctx, const ampl_arg *a, int64_t d, int rank
   return *out < 0 || *out >= r ? bad_dim(ctx, a, d, r) : AMPL_OK;
 }
 
+/* An integer that is not given is its default's. */
+static ampl_status take_integer(ampl_ctx *ctx, const ampl_arg *a, int64_t *v) {
+  if (*v != AMPL_ABSENT) return AMPL_OK;
+  *v = a->def.i;
+  return a->flags & AMPL_REQUIRED ? ampl_error(ctx, AMPL_EARG, "%s is missing", a->name) : AMPL_OK;
+}
+
+/* Places in an ENUM, booleans and dtypes: one of 0 to n - 1 (or `none`). */
+static ampl_status take_choice(ampl_ctx *ctx, const ampl_arg *a, int n, int64_t none, int64_t *v) {
+  AMPL_TRY(take_integer(ctx, a, v));
+  if ((*v >= 0 && *v < n) || *v == none) return AMPL_OK;
+  return ampl_error(ctx, a->kind == AMPL_ARG_DTYPE ? AMPL_EDTYPE : AMPL_EARG, "%s is %lld; it must be from 0 to %d%s%s",
+                    a->name, (long long)*v, n - 1, a->choices ? ", the place in " : "", a->choices ? a->choices : "");
+}
+
+static int number_of_choices(const char *names) {
+  int n = 1;
+  for (; *names; names++) n += *names == '|';
+  return n;
+}
+
+/* `same`: a list may have the length -1, which stands for the padding of that name. */
+static ampl_status take_list(ampl_ctx *ctx, const ampl_arg *a, bool same, ampl_ints l) {
+  if (l.n > AMPL_INTS_MAX)
+    return ampl_error(ctx, AMPL_EARG, "%s has %lld entries; at most %d are taken", a->name, (long long)l.n,
+                      AMPL_INTS_MAX);
+  if ((l.n < 0 && !(same && l.n == -1)) || (l.n > 0 && !l.v))
+    return ampl_error(ctx, AMPL_EARG, "%s is no list: %lld entries at %p", a->name, (long long)l.n, (const void *)l.v);
+  return AMPL_OK;
+}
+
+/* Dimensions counted from the front, in `fixed`. */
+static ampl_status take_dims(ampl_ctx *ctx, const ampl_arg *a, int rank, int64_t *fixed, ampl_ints *l) {
+  const ampl_ints given = *l;
+  const bool repeats = a->flags & AMPL_REPEATS;
+  unsigned seen = 0;
+  AMPL_TRY(take_list(ctx, a, false, given));
+  if (given.n == 0) return AMPL_OK;
+  if (!repeats && given.n > (rank ? rank : 1))
+    return ampl_error(ctx, AMPL_EINDEX, "%s has %lld entries for %d dimensions", a->name, (long long)given.n, rank);
+  for (int64_t k = 0; k < given.n; k++) {
+    AMPL_TRY(fix_dim(ctx, a, given.v[k], rank, &fixed[k]));
+    if (!repeats && seen >> fixed[k] & 1)
+      return ampl_error(ctx, AMPL_EINDEX, "%s names dimension %lld twice", a->name,
+                        (long long)ampl_shown(ctx, fixed[k]));
+    seen |= 1u << fixed[k];
+  }
+  l->v = fixed;
+  return AMPL_OK;
+}
+
 /* Copies the parameters, with dimensions counted from the front. */
 static ampl_status take_params(call *c, const ampl_value *p) {
+  ampl_ctx *ctx = c->ctx;
   int lists = 0;
   int rank = c->nt && c->t[0] ? c->t[0]->ndim : 0;
   for (int i = 1; c->info->ntensor == 0 && i < c->nt; i++) /* of a list, the highest: cat takes empty vectors along */
     if (c->t[i] && c->t[i]->ndim > rank) rank = c->t[i]->ndim;
   for (int i = 0; i < c->info->nparam; i++) {
     const ampl_arg *a = &c->op->args[c->info->param_arg[i]];
-    c->p[i] = p ? p[i] : a->def;
-    if (a->kind == AMPL_ARG_DIM && c->p[i].i != AMPL_ABSENT)
-      AMPL_TRY(fix_dim(c->ctx, a, c->p[i].i, rank, &c->p[i].i));
-    if (a->kind == AMPL_ARG_DIM_NEW && c->p[i].i != AMPL_ABSENT)
-      AMPL_TRY(fix_dim(c->ctx, a, c->p[i].i, rank + 1, &c->p[i].i));
-    if (a->kind == AMPL_ARG_DIMS && c->p[i].l.n > 0) {
-      const ampl_ints given = c->p[i].l;
-      int64_t *fixed = c->dims[lists++];
-      unsigned seen = 0;
-      if (given.n > (rank ? rank : 1))
-        return ampl_error(c->ctx, AMPL_EINDEX, "%s has %lld entries for %d dimensions", a->name, (long long)given.n,
-                          rank);
-      for (int64_t k = 0; k < given.n; k++) {
-        AMPL_TRY(fix_dim(c->ctx, a, given.v[k], rank, &fixed[k]));
-        if (seen >> fixed[k] & 1)
-          return ampl_error(c->ctx, AMPL_EINDEX, "%s names dimension %lld twice", a->name,
-                            (long long)ampl_shown(c->ctx, fixed[k]));
-        seen |= 1u << fixed[k];
-      }
-      c->p[i].l.v = fixed;
+    ampl_value *v = &c->p[i];
+    *v = p ? p[i] : a->def;
+    switch (a->kind) {
+    case AMPL_ARG_DIM:
+    case AMPL_ARG_DIM_NEW:
+      AMPL_TRY(take_integer(ctx, a, &v->i));
+      if (v->i != AMPL_ABSENT) AMPL_TRY(fix_dim(ctx, a, v->i, rank + (a->kind == AMPL_ARG_DIM_NEW), &v->i));
+      break;
+    case AMPL_ARG_DIMS: AMPL_TRY(take_dims(ctx, a, rank, c->dims[lists++], &v->l)); break;
+    case AMPL_ARG_INT:
+    case AMPL_ARG_INDEX: AMPL_TRY(take_integer(ctx, a, &v->i)); break;
+    case AMPL_ARG_BOOL: AMPL_TRY(take_choice(ctx, a, 2, 0, &v->i)); break;
+    case AMPL_ARG_DTYPE: AMPL_TRY(take_choice(ctx, a, AMPL_DTYPE_COUNT, AMPL_DTYPE_NONE, &v->i)); break;
+    case AMPL_ARG_ENUM: AMPL_TRY(take_choice(ctx, a, number_of_choices(a->choices), 0, &v->i)); break;
+    case AMPL_ARG_SIZES:
+    case AMPL_ARG_PADDING: AMPL_TRY(take_list(ctx, a, a->kind == AMPL_ARG_PADDING, v->l)); break;
+    case AMPL_ARG_STRING:
+      if (!v->s && a->flags & AMPL_REQUIRED) return ampl_error(ctx, AMPL_EARG, "%s is missing", a->name);
+      break;
+    default: break;
     }
   }
+  return AMPL_OK;
+}
+
+/* An operand that is absent, or a plain number: whether it may be. */
+static ampl_status check_operand(const call *c, int i, const ampl_tensor *x) {
+  const bool listed = i >= c->info->ntensor;
+  const ampl_arg *a = &c->op->args[listed ? c->info->list : c->info->tensor_arg[i]];
+  if (listed && !x && !(a->flags & AMPL_HOLES))
+    return ampl_error(c->ctx, AMPL_EARG, "entry %lld of %s is missing",
+                      (long long)ampl_shown(c->ctx, i - c->info->ntensor), a->name);
+  if (!listed && !x && a->flags & AMPL_REQUIRED) return ampl_error(c->ctx, AMPL_EARG, "%s is missing", a->name);
+  if (x && (listed || a->flags & AMPL_NO_NUMBER))
+    return ampl_error(c->ctx, AMPL_EARG, "%s must be %s, not a plain number", a->name,
+                      listed ? "tensors" : "a tensor");
   return AMPL_OK;
 }
 
@@ -87,12 +153,10 @@ static ampl_status take_operands(call *c, const ampl_args *in) {
   }
   for (int i = 0; i < in->nt; i++) {
     ampl_tensor *x = c->t[i] = in->t[i];
-    if (!x) {
-      const ampl_arg *a = i < c->info->ntensor ? &c->op->args[c->info->tensor_arg[i]] : NULL;
-      if (a && a->flags & AMPL_REQUIRED) return ampl_error(c->ctx, AMPL_EARG, "%s is missing", a->name);
+    if (!x || x->flags & AMPL_T_NUMBER) {
+      AMPL_TRY(check_operand(c, i, x));
       continue;
     }
-    if (x->flags & AMPL_T_NUMBER) continue;
     if (!device) device = ampl_device_of(x);
     else if (device != ampl_device_of(x))
       return ampl_error(c->ctx, AMPL_EDEVICE, "operands on %s and %s; bring them together with x:to(device)",

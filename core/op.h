@@ -33,6 +33,8 @@
 #define TENSOR_OPT_AS_IS(n, ...) {.name = n, .kind = AMPL_ARG_TENSOR_OPT, .flags = AMPL_AS_IS, .doc = "" __VA_ARGS__}
 #define TENSOR_OPT(n, ...)     {.name = n, .kind = AMPL_ARG_TENSOR_OPT, .doc = "" __VA_ARGS__}
 #define TENSORS(n, ...)        {.name = n, .kind = AMPL_ARG_TENSORS, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
+#define TENSORS_OR_NONE(n, ...)                                                                                        \
+  { .name = n, .kind = AMPL_ARG_TENSORS, .flags = AMPL_REQUIRED | AMPL_HOLES, .doc = "" __VA_ARGS__ }
 #define DIM(n, d, ...)         {.name = n, .kind = AMPL_ARG_DIM, .def = {.i = d}, .doc = "" __VA_ARGS__}
 #define DIM_OPT(n, ...)        DIM(n, AMPL_ABSENT, __VA_ARGS__)
 #define DIM_REQ(n, ...)        {.name = n, .kind = AMPL_ARG_DIM, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
@@ -103,7 +105,7 @@ struct ampl_op {
   uint16_t    id;                       /* its place in the table */
   uint8_t     nout;                     /* outputs; 0 counts as 1 */
   uint8_t     cast;                     /* ampl_cast */
-  uint16_t    flags;
+  uint32_t    flags;
   uint32_t    save;
   /* Shape, dtype and layout of every output; no data.  On entry every out[i] has operand 0's dtype. */
   ampl_status (*infer)(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out);

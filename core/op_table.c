@@ -50,9 +50,9 @@ const ampl_op_info *ampl_op_info_of(const ampl_op *op) {
   return &infos[op->id];
 }
 
-const ampl_op *ampl_op_find(const char *name) {
+const ampl_op *ampl_op_named(const char *name) {
   pthread_once(&once, build);
-  int lo = 0, hi = AMPL_OPID_COUNT;
+  int lo = 0, hi = name ? AMPL_OPID_COUNT : 0;
   while (lo < hi) {
     const int mid = (lo + hi) / 2, c = strcmp(name, by_name[mid]->name);
     if (c == 0) return by_name[mid];
@@ -60,6 +60,13 @@ const ampl_op *ampl_op_find(const char *name) {
     else lo = mid + 1;
   }
   return NULL;
+}
+
+static bool hidden(const ampl_op *op) { return op->flags & AMPL_OP_INTERNAL && !(op->flags & AMPL_OP_HOST); }
+
+const ampl_op *ampl_op_find(const char *name) {
+  const ampl_op *op = ampl_op_named(name);
+  return op && !hidden(op) ? op : NULL;
 }
 
 int ampl_op_number(void) { return AMPL_OPID_COUNT; }
@@ -85,8 +92,11 @@ ampl_status ampl_run(ampl_ctx *ctx, const char *name, const ampl_value *args, in
   const ampl_op *op = ampl_op_find(name);
   for (int k = 0; k < nout; k++) out[k] = NULL;
   ctx->op = "";
-  return op ? ampl_run_op(ctx, op, args, nargs, out, nout) : ampl_error(ctx, AMPL_EARG, "there is no op \"%s\"", name);
+  return op ? ampl_run_op(ctx, op, args, nargs, out, nout)
+            : ampl_error(ctx, AMPL_EARG, "there is no op \"%.60s\"", name ? name : "");
 }
+
+enum { LIST_MAX = 1 << 28 };    /* tensors in a list */
 
 /* Sorts plain arguments into operands and parameters, and calls. */
 static ampl_status run(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs, ampl_tensor **all,
@@ -95,9 +105,15 @@ static ampl_status run(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args,
   const ampl_list list = info->list >= 0 && info->list < nargs ? args[info->list].ts : (ampl_list){NULL, 0};
   ampl_tensor *few[2 * AMPL_TENSORS_MAX], **t = few;
   ampl_value p[AMPL_ARGS_MAX];
-  const int nt = info->ntensor + (int)list.n;
   ctx->op = op->name;
-  if (nargs > info->narg) return ampl_error(ctx, AMPL_EARG, "%d arguments given, at most %d taken", nargs, info->narg);
+  if (hidden(op)) return ampl_error(ctx, AMPL_EARG, "is called by other ops only");
+  if (inplace && !(op->flags & AMPL_OP_INPLACE)) return ampl_error(ctx, AMPL_EARG, "has no in-place form");
+  if (nargs < 0 || nargs > info->narg)
+    return ampl_error(ctx, AMPL_EARG, "%d arguments given, at most %d taken", nargs, info->narg);
+  if (list.n < 0 || list.n > LIST_MAX || (list.n > 0 && !list.v))
+    return ampl_error(ctx, AMPL_EARG, "%s is no list: %lld entries at %p", op->args[info->list].name,
+                      (long long)list.n, (const void *)list.v);
+  const int nt = info->ntensor + (int)list.n;
   if (nt > 2 * AMPL_TENSORS_MAX && !(t = ampl_obj_get(ctx, (size_t)nt * sizeof *t)))
     return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
   ampl_status s = AMPL_OK;

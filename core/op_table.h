@@ -17,5 +17,7 @@ typedef struct ampl_op_info {
 
 extern const ampl_op *const ampl_op_table[AMPL_OPID_COUNT];
 const ampl_op_info *ampl_op_info_of(const ampl_op *op);
+/* Of all ops, those that only other ops may call, too; NULL: there is none. */
+const ampl_op *ampl_op_named(const char *name);
 
 #endif

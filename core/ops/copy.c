@@ -15,7 +15,7 @@ static ampl_status infer_to(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) 
 AMPL_OP(to,
   .doc = "x in another dtype, rounded once, to the nearest (halves to even).",
   .args = {TENSOR("x"), DTYPE("dtype")},
-  .flags = AMPL_OP_INTERNAL | AMPL_OP_ELEMENTWISE, .infer = infer_to, .backward = pass_on);
+  .flags = AMPL_OP_INTERNAL | AMPL_OP_HOST | AMPL_OP_ELEMENTWISE, .infer = infer_to, .backward = pass_on);
 
 AMPL_OP(clone,
   .doc = "A copy of x.",
@@ -32,7 +32,7 @@ static ampl_status infer_contiguous(ampl_ctx *ctx, const ampl_args *in, ampl_met
 AMPL_OP(contiguous,
   .doc = "A copy of x that is row-major in memory.",
   .args = {TENSOR("x")},
-  .flags = AMPL_OP_INTERNAL, .infer = infer_contiguous, .backward = pass_on);
+  .flags = AMPL_OP_INTERNAL | AMPL_OP_HOST, .infer = infer_contiguous, .backward = pass_on);
 
 /* ------------------------------------------------------------------------------------------------ writes ---------- */
 

@@ -31,7 +31,7 @@ static ampl_status indexed_dims(ampl_ctx *ctx, const ampl_tensor *x, ampl_tensor
 
 AMPL_OP(index_positions,
   .doc = "Flat positions, from 0, within the dimensions of x that `indices` name.",
-  .args = {TENSOR_ONLY("x"), TENSORS("indices")},
+  .args = {TENSOR_ONLY("x"), TENSORS_OR_NONE("indices")},
   .flags = AMPL_OP_INTERNAL | AMPL_OP_NO_GRAD | AMPL_OP_DYNAMIC);
 
 /* ------------------------------------------------------------------------------------------------ at positions ---- */
@@ -145,7 +145,7 @@ AMPL_OP(
     .doc =
         "x at the positions that a list of index tensors and masks picks, one for each of the first dimensions (a mask "
         "stands for as many as it has): what x[idx] and x[mask] read.",
-    .args = {TENSOR_ONLY("x"), TENSORS("indices")}, .flags = AMPL_OP_METHOD_ONLY, .compose = index_compose);
+    .args = {TENSOR_ONLY("x"), TENSORS_OR_NONE("indices")}, .flags = AMPL_OP_METHOD_ONLY, .compose = index_compose);
 
 static ampl_status index_put_compose(ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
   int64_t dims[AMPL_RANK_MAX];
@@ -158,5 +158,5 @@ static ampl_status index_put_compose(ampl_eval *e, const ampl_args *in, ampl_ten
 AMPL_OP(index_put,
   .doc = "x with `values` (broadcast) at the positions that a list of index tensors and masks picks, as x:index does; "
          "added to what is there with `accumulate`, else of several for one place the last one stays.",
-  .args = {TENSOR_ONLY("x"), TENSORS("indices"), TENSOR("values"), BOOL("accumulate", false)},
+  .args = {TENSOR_ONLY("x"), TENSORS_OR_NONE("indices"), TENSOR("values"), BOOL("accumulate", false)},
   .cast = AMPL_CAST_WIDEST, .flags = AMPL_OP_INPLACE, .compose = index_put_compose);

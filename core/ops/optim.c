@@ -81,8 +81,8 @@ static ampl_status check(ampl_ctx *ctx, const ampl_args *in, int states, int cou
 
 #define STEP_OP(id, text, check_infer, ...)                                                                            \
   AMPL_OP(id, .doc = text, .nout = AMPL_OUT_NONE, .infer = check_infer,                                                \
-          .flags = AMPL_OP_INTERNAL | AMPL_OP_MUTATES | AMPL_OP_NO_GRAD,                                               \
-          .args = {TENSOR_OPT("inv_scale"), TENSOR_OPT("found_inf"), TENSORS("tensors"), INT_REQ("n"),                 \
+          .flags = AMPL_OP_INTERNAL | AMPL_OP_HOST | AMPL_OP_MUTATES | AMPL_OP_NO_GRAD,                                \
+          .args = {TENSOR_OPT("inv_scale"), TENSOR_OPT("found_inf"), TENSORS_OR_NONE("tensors"), INT_REQ("n"),         \
                    FLOAT("lr", 1e-3), FLOAT("weight_decay", 0), BOOL("maximize", 0), __VA_ARGS__})
 
 /* p[4]: momentum */

@@ -95,6 +95,8 @@ static bool read_integer(parser *p, const ampl_arg *a, int i, int64_t *out) {
     *out = v == -1 ? AMPL_ABSENT : v < 0 ? v + 1 : v;
     return true;
   }
+  if (v == AMPL_ABSENT && a->kind == AMPL_ARG_INT)
+    return fail(p, AMPL_EVALUE, "%s is %lld, which is out of range", a->name, (long long)v);
   *out = v;
   return true;
 }
@@ -584,7 +586,7 @@ void lampl_open_ops(lua_State *L) {
     e->inplace = e->flags & AMPL_OP_INPLACE;
     e->creator = e->flags & AMPL_OP_CREATOR;
     snprintf(e->inplace_name, sizeof e->inplace_name, "%.46s_", e->name);
-    add_op(L, e);
+    if (!(e->flags & AMPL_OP_INTERNAL) || e->flags & AMPL_OP_HOST) add_op(L, e);
   }
   lua_pop(L, 1);
   lua_setfield(L, -3, "internal");
