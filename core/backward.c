@@ -505,7 +505,7 @@ static ampl_status go(walk *w, int nout, ampl_tensor *const *outputs, ampl_tenso
   AMPL_TRY(mark_needed(w));
   for (int i = 0; i < nout; i++) AMPL_TRY(seed(w, outputs[i], grads ? grads[i] : NULL));
   for (int i = 0; i < w->n; i++) {
-    if (w->ctx->interrupted) return ampl_error(w->ctx, AMPL_EINTR, "interrupted");
+    if (ampl_should_stop(w->ctx)) return ampl_error(w->ctx, AMPL_EINTR, "interrupted");
     if (w->task[i].node) AMPL_TRY(run_node(w, &w->task[i]));
     else AMPL_TRY(finish_leaf(w, &w->task[i]));
   }

@@ -89,9 +89,9 @@ void ampl_ctx_release(ampl_ctx *c) {
 
 void ampl_set_threads(ampl_ctx *c, int n) { c->threads = n < 1 ? 1 : n; }
 int  ampl_threads(const ampl_ctx *c) { return c->threads; }
-void ampl_interrupt(ampl_ctx *c) { c->interrupted = 1; }
-void ampl_interrupt_clear(ampl_ctx *c) { c->interrupted = 0; }
-bool ampl_interrupted(const ampl_ctx *c) { return c->interrupted != 0; }
+void ampl_interrupt(ampl_ctx *c) { atomic_store_explicit(&c->interrupted, true, memory_order_relaxed); }
+void ampl_interrupt_clear(ampl_ctx *c) { atomic_store_explicit(&c->interrupted, false, memory_order_relaxed); }
+bool ampl_interrupted(const ampl_ctx *c) { return atomic_load_explicit(&c->interrupted, memory_order_relaxed); }
 
 int64_t ampl_set_index_base(ampl_ctx *c, int64_t base) {
   const int64_t before = c->index_base;

@@ -5,6 +5,7 @@
 #include "op.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 
 /* ------------------------------------------------------------------------------------------------ devices --------- */
 
@@ -91,7 +92,9 @@ typedef void (*ampl_trace_fn)(void *ud, ampl_ctx *ctx, const ampl_trace_event *e
 
 struct ampl_ctx {
   int          refs;                    /* holders and storages; __atomic */
-  volatile int interrupted;
+  atomic_bool  interrupted;             /* asked to stop, by any thread or a signal handler; see ampl_should_stop */
+  atomic_bool  stopped;                 /* the kernel that runs has left something out */
+  int          whole;                   /* > 0: what runs now is not cut short */
   int          threads;
   int64_t      index_base;
   uint64_t     seed, offset;            /* of the random stream: random.c */
@@ -132,6 +135,12 @@ struct ampl_ctx {
   char          text[8][160];           /* ring of small texts */
   unsigned      text_next;
 };
+
+/* Whether what runs is to end with AMPL_EINTR.  Between `whole++` and `whole--` it never is: a part that writes what
+ * others hold is done as a whole, or not begun. */
+static inline bool ampl_should_stop(const ampl_ctx *ctx) {
+  return atomic_load_explicit(&ctx->interrupted, memory_order_relaxed) && ctx->whole == 0;
+}
 
 ampl_status ampl_error_va(ampl_ctx *ctx, ampl_status s, const char *fmt, va_list args);
 void        ampl_warning(ampl_ctx *ctx, const char *code, const char *fmt, ...) AMPL_PRINTF(3, 4);

@@ -312,9 +312,13 @@ static ampl_status call_kernel(call *c, ampl_kernel_fn kernel, const ampl_args *
   ampl_mode *region = m->autocast;
   m->grad = false;
   m->autocast = NULL;
-  const ampl_status s = kernel(c->ctx, in, out);
+  ampl_status s = kernel(c->ctx, in, out);
   m->grad = grad;
   m->autocast = region;
+  if (atomic_load_explicit(&c->ctx->stopped, memory_order_relaxed)) {
+    atomic_store_explicit(&c->ctx->stopped, false, memory_order_relaxed);
+    if (s == AMPL_OK) s = ampl_error(c->ctx, AMPL_EINTR, "interrupted");
+  }
   return s;
 }
 
@@ -425,7 +429,7 @@ static void find_compute_dtype(call *c) {
 
 /* Everything before the data: operands, parameters, autocast, promotion. */
 static ampl_status prepare(call *c, const ampl_args *in) {
-  if (c->ctx->interrupted) return ampl_error(c->ctx, AMPL_EINTR, "interrupted");
+  if (ampl_should_stop(c->ctx)) return ampl_error(c->ctx, AMPL_EINTR, "interrupted");
   AMPL_TRY(take_operands(c, in));
   AMPL_TRY(take_params(c, in->p));
   const ampl_mode *region = c->ctx->modes->autocast;
@@ -554,7 +558,9 @@ static ampl_status inplace_by_copy(call *c, ampl_tensor *self) {
     const bool grad = m->grad;
     m->grad = false;
     t2[1] = value;
+    c->ctx->whole++;
     s = ampl_call_inplace(c->ctx, &(ampl_args){OP(copy), t2, 2, NULL});
+    c->ctx->whole--;
     m->grad = grad;
   }
   m->autocast = region;
@@ -572,9 +578,11 @@ static ampl_status inplace(call *c, ampl_tensor *self) {
                       ampl_device_of(self)->kernels[c->op->id][c->compute];
   if (!direct || c->grad) return inplace_by_copy(c, self);
   ampl_tensor *out[AMPL_OUT_MAX] = {self};
-  AMPL_TRY(run_kernel(c, out, true));
-  self->storage->version++;
-  return AMPL_OK;
+  c->ctx->whole++;
+  const ampl_status s = run_kernel(c, out, true);
+  c->ctx->whole--;
+  if (s == AMPL_OK) self->storage->version++;
+  return s;
 }
 
 ampl_status ampl_call_inplace(ampl_ctx *ctx, const ampl_args *in) {

@@ -110,9 +110,9 @@ static void index_spaces (plan *p) {
   ampl_cpu_streams_from(3, (const int64_t *const[]){kept[0], kept[1], kept[2]}, nk, kept_shape, false, p->kept);
 }
 
-void ampl_cpu_affine_run (ampl_ctx *ctx, const ampl_cpu_affine *k) {
+ampl_status ampl_cpu_affine_run (ampl_ctx *ctx, const ampl_cpu_affine *k) {
   plan p = {.k = k};
-  if (k->x->numel == 0) return;
+  if (k->x->numel == 0) return AMPL_OK;
   index_spaces(&p);
   bool rows = ampl_cpu_runs_along(k->x, k->dims);
   p.n = p.gone[X].n;
@@ -123,6 +123,6 @@ void ampl_cpu_affine_run (ampl_ctx *ctx, const ampl_cpu_affine *k) {
   p.chunk = (CHUNK + across - 1) / across;
   p.chunks = (p.n + p.chunk - 1) / p.chunk;
   int64_t units = rows ? p.outputs : p.outputs / p.inner * p.tiles;
-  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, 0.5 * (double)k->x->numel), units * p.chunks, rows ? row_job : col_job,
-                    &p);
+  return ampl_cpu_parallel(ctx, ampl_cpu_threads_for(ctx, 0.5 * (double)k->x->numel), units * p.chunks,
+                           rows ? row_job : col_job, &p);
 }

@@ -13,6 +13,6 @@ typedef struct ampl_cpu_affine {
   const double      *a, *m, *b, *c;     /* for each place of the other dimensions, row-major; m and c NULL: 0 */
 } ampl_cpu_affine;
 
-void ampl_cpu_affine_run (ampl_ctx *ctx, const ampl_cpu_affine *k);
+AMPL_CPU_CHECKED ampl_status ampl_cpu_affine_run (ampl_ctx *ctx, const ampl_cpu_affine *k);
 
 #endif

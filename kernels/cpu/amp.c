@@ -77,7 +77,7 @@ static ampl_status amp_unscale (ampl_ctx *ctx, const ampl_args *in, ampl_tensor 
   const ampl_tensor *inv = in->t[INV_SCALE];
   work w = {AMPL_CPU_BEST(ampl_cpu_optim), grads, n, first_job, inv ? inv->data : NULL, (int)n};
   if (w.inv && *w.inv == 1) w.inv = NULL;
-  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, (double)elements), jobs, run_job, &w);
+  const ampl_status s = ampl_cpu_parallel(NULL, ampl_cpu_threads_for(ctx, (double)elements), jobs, run_job, &w);
   ampl_cpu_scratch_put(ctx, first_job, bytes);
   for (int64_t i = 0; w.inv && i < n; i++)
     if (grads[i]) grads[i]->storage->version++;
@@ -88,7 +88,7 @@ static ampl_status amp_unscale (ampl_ctx *ctx, const ampl_args *in, ampl_tensor 
   }
   in->t[FOUND_INF]->storage->version++;
   in->t[FIRST_BAD]->storage->version++;
-  return AMPL_OK;
+  return s;
 }
 
 /* p: growth_factor, backoff_factor, growth_interval, hysteresis, min_scale, max_scale.  In f32, as on any device. */

@@ -273,9 +273,9 @@ static ampl_status run_forward (ampl_ctx *ctx, ampl_tensor *const *t, const ampl
   const int threads = flop < AMPL_CPU_SERIAL_FLOP ? 1 : ampl_threads(ctx);
   const size_t bytes = (size_t)(threads * w.bytes);
   if (!(w.scratch = ampl_cpu_scratch_get(ctx, bytes))) return AMPL_ENOMEM;
-  ampl_cpu_parallel(threads, c->b * c->h * w.blocks, forward_job, &w);
+  const ampl_status s = ampl_cpu_parallel(ctx, threads, c->b * c->h * w.blocks, forward_job, &w);
   ampl_cpu_scratch_put(ctx, w.scratch, bytes);
-  return AMPL_OK;
+  return s;
 }
 
 static ampl_status attention (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {

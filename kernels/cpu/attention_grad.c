@@ -210,9 +210,9 @@ static ampl_status run (ampl_ctx *ctx, ampl_tensor *const *t, const ampl_args *i
   const int threads = flop < AMPL_CPU_SERIAL_FLOP ? 1 : (int)least(ampl_threads(ctx), c->b * c->shared);
   const size_t bytes = (size_t)(threads * w.bytes);
   if (!(w.scratch = ampl_cpu_scratch_get(ctx, bytes))) return AMPL_ENOMEM;
-  ampl_cpu_parallel(threads, c->b * c->shared, backward_job, &w);
+  const ampl_status s = ampl_cpu_parallel(ctx, threads, c->b * c->shared, backward_job, &w);
   ampl_cpu_scratch_put(ctx, w.scratch, bytes);
-  return AMPL_OK;
+  return s;
 }
 
 ampl_status ampl_cpu_attention_backward (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {

@@ -111,10 +111,12 @@ static ampl_status batch_norm_train (ampl_ctx *ctx, const ampl_args *in, ampl_te
     }
     write_vector(out[1], c, mean);
     write_vector(out[2], c, rstd);
+    status = ampl_cpu_affine_run(ctx, &(ampl_cpu_affine){.x = x, .y = out[0], .dims = all_but_channels(x),
+                                                         .work = work_of(x), .m = mean, .b = scale, .c = shift});
+  }
+  if (status == AMPL_OK) {      /* at the end: what does not end does not count */
     update_running(in->t[1], c, mean, in->p[0].f, old);
     update_running(in->t[2], c, var, in->p[0].f, old);
-    ampl_cpu_affine_run(ctx, &(ampl_cpu_affine){.x = x, .y = out[0], .dims = all_but_channels(x), .work = work_of(x),
-                                                .m = mean, .b = scale, .c = shift});
   }
   space_put(ctx, &s);
   return status;
@@ -133,10 +135,11 @@ static ampl_status batch_norm_eval (ampl_ctx *ctx, const ampl_args *in, ampl_ten
   read_vector(in->t[3], c, 1, scale);
   read_vector(in->t[4], c, 0, shift);
   for (int64_t i = 0; i < c; i++) scale[i] /= sqrt(var[i] + in->p[0].f);
-  ampl_cpu_affine_run(ctx, &(ampl_cpu_affine){.x = x, .y = out[0], .dims = all_but_channels(x), .work = work_of(x),
-                                              .m = mean, .b = scale, .c = shift});
+  const ampl_status status =
+      ampl_cpu_affine_run(ctx, &(ampl_cpu_affine){.x = x, .y = out[0], .dims = all_but_channels(x), .work = work_of(x),
+                                                  .m = mean, .b = scale, .c = shift});
   space_put(ctx, &s);
-  return AMPL_OK;
+  return status;
 }
 
 /* Operands dy, x, weight, mean, 1 / deviation; parameters eps, training, whether dx and whether the gradients of weight
@@ -174,7 +177,7 @@ static ampl_status batch_norm_backward (ampl_ctx *ctx, const ampl_args *in, ampl
     ampl_cpu_affine k = {.x = x, .dy = dy, .y = out[0], .dims = all_but_channels(x), .work = work_of(x),
                          .a = a, .m = mean, .b = b, .c = sum};
     if (!training) k = (ampl_cpu_affine){.x = dy, .y = out[0], .dims = k.dims, .work = k.work, .b = a};
-    if (wants_x) ampl_cpu_affine_run(ctx, &k);
+    if (wants_x) status = ampl_cpu_affine_run(ctx, &k);
   }
   space_put(ctx, &s);
   return status;
@@ -222,8 +225,8 @@ static ampl_status group_norm (ampl_ctx *ctx, const ampl_args *in, ampl_tensor *
     for (int64_t i = 0; i < g.n * g.c; i++) scale[i] *= shift[i % g.c];
     read_vector(in->t[2], g.c, 0, shift);
     for (int64_t i = g.c; i < g.n * g.c; i++) shift[i] = shift[i % g.c];
-    ampl_cpu_affine_run(ctx, &(ampl_cpu_affine){.x = x, .y = out[0], .dims = spatial(x), .work = work_of(x),
-                                                .m = mean, .b = scale, .c = shift});
+    status = ampl_cpu_affine_run(ctx, &(ampl_cpu_affine){.x = x, .y = out[0], .dims = spatial(x), .work = work_of(x),
+                                                         .m = mean, .b = scale, .c = shift});
   }
   space_put(ctx, &s);
   return status;
@@ -280,15 +283,9 @@ static ampl_status group_norm_backward (ampl_ctx *ctx, const ampl_args *in, ampl
       group_constants(&g, weight, rstd, sum, dot);
       for (int64_t i = 0; i < g.n * g.c; i++) a[i] = weight[i % g.c] * rstd[i];
       if (in->p[2].i)
-        ampl_cpu_affine_run(ctx, &(ampl_cpu_affine){.x = x,
-                                                    .dy = dy,
-                                                    .y = out[0],
-                                                    .dims = spatial(x),
-                                                    .work = work_of(x),
-                                                    .a = a,
-                                                    .m = mean,
-                                                    .b = dot,
-                                                    .c = sum});
+        status = ampl_cpu_affine_run(ctx, &(ampl_cpu_affine){.x = x, .dy = dy, .y = out[0], .dims = spatial(x),
+                                                             .work = work_of(x), .a = a, .m = mean, .b = dot,
+                                                             .c = sum});
     }
     space_put(ctx, &w);
   }

@@ -1,5 +1,6 @@
 /* cat.c: tensors side by side: every operand is copied to its part of the result. */
 #include "move.h"
+#include "op.h"
 
 static ampl_status cat(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   ampl_tensor *y = out[0];
@@ -7,8 +8,8 @@ static ampl_status cat(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   for (int i = 0; i < in->nt; i++) {
     const ampl_tensor *x = in->t[i];
     if (x->ndim != y->ndim || x->numel == 0) continue;  /* an empty vector has no part */
-    ampl_cpu_move(ctx, ampl_dtype_size((ampl_dtype)y->dtype), x->ndim, x->shape, ampl_cpu_at(y, at * y->strides[d]),
-                  y->strides, x->data, x->strides);
+    AMPL_TRY(ampl_cpu_move(ctx, ampl_dtype_size((ampl_dtype)y->dtype), x->ndim, x->shape,
+                           ampl_cpu_at(y, at * y->strides[d]), y->strides, x->data, x->strides));
     at += x->shape[d];
   }
   return AMPL_OK;
@@ -21,8 +22,8 @@ static ampl_status stack(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) 
   for (int k = 0; k < y->ndim - 1; k++) strides[k] = y->strides[k < d ? k : k + 1];
   for (int i = 0; i < in->nt; i++) {
     const ampl_tensor *x = in->t[i];
-    ampl_cpu_move(ctx, ampl_dtype_size((ampl_dtype)y->dtype), x->ndim, x->shape, ampl_cpu_at(y, i * y->strides[d]),
-                  strides, x->data, x->strides);
+    AMPL_TRY(ampl_cpu_move(ctx, ampl_dtype_size((ampl_dtype)y->dtype), x->ndim, x->shape,
+                           ampl_cpu_at(y, i * y->strides[d]), strides, x->data, x->strides));
   }
   return AMPL_OK;
 }

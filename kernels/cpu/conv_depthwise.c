@@ -86,7 +86,7 @@ static void backward_axis (axis *x, const ampl_cpu_conv *a, int d, long residue)
   }
 }
 
-static void run_residues (apply *p, const ampl_cpu_image *out, int threads) {
+static ampl_status run_residues (apply *p, const ampl_cpu_image *out, int threads) {
   const ampl_cpu_conv *a = p->a;
   for (long py = 0; py < least(a->stride[0], a->h); py++)
     for (long px = 0; px < least(a->stride[1], a->w); px++) {
@@ -95,8 +95,10 @@ static void run_residues (apply *p, const ampl_cpu_image *out, int threads) {
       p->out.p = (char *)out->p + (py * out->row + px * out->pixel) * element_size(out->dtype);
       p->out.row = out->row * a->stride[0];
       p->out.pixel = out->pixel * a->stride[1];
-      ampl_cpu_parallel(threads, a->n * p->y.n, row_job, p);
+      const ampl_status s = ampl_cpu_parallel(a->ctx, threads, a->n * p->y.n, row_job, p);
+      if (s != AMPL_OK) return s;
     }
+  return AMPL_OK;
 }
 
 /* The filter as f32, channels side by side */
@@ -133,14 +135,15 @@ ampl_status ampl_cpu_depthwise_apply (const ampl_cpu_conv *a, const ampl_cpu_ima
   m = (arena){ampl_cpu_scratch_get(a->ctx, bytes), 0};
   if (!m.base) return AMPL_ENOMEM;
   load_filter(K, a, w, lay_out(&p, K, &m, threads));
-  if (backward) run_residues(&p, out, threads);
+  ampl_status s;
+  if (backward) s = run_residues(&p, out, threads);
   else {
     forward_axis(&p.y, a, 0);
     forward_axis(&p.x, a, 1);
-    ampl_cpu_parallel(threads, a->n * p.y.n, row_job, &p);
+    s = ampl_cpu_parallel(a->ctx, threads, a->n * p.y.n, row_job, &p);
   }
   ampl_cpu_scratch_put(a->ctx, m.base, bytes);
-  return AMPL_OK;
+  return s;
 }
 
 /* ---------------------------------------------------------------- the gradient of the filter */
@@ -202,13 +205,13 @@ ampl_status ampl_cpu_depthwise_weights (const ampl_cpu_conv *a, const ampl_cpu_i
   }
   forward_axis(&w.row, a, 0);
   forward_axis(&w.col, a, 1);
-  ampl_cpu_parallel(threads_for(a), w.chunks * w.blocks, grad_job, &w);
-  for (long q = 1; q < w.chunks; q++)
+  const ampl_status s = ampl_cpu_parallel(a->ctx, threads_for(a), w.chunks * w.blocks, grad_job, &w);
+  for (long q = 1; s == AMPL_OK && q < w.chunks; q++)
     for (long i = 0; i < size; i++) w.sums[i] += w.sums[q * size + i];
-  for (long t = 0; t < taps; t++)
+  for (long t = 0; s == AMPL_OK && t < taps; t++)
     for (long c = 0; c < a->c; c++)
       K->store[dw->dtype]((char *)dw->p + (c * dw->k + t / a->s * dw->r + t % a->s * dw->s) * element_size(dw->dtype),
                           w.sums + t * a->c + c, 1);
   ampl_cpu_scratch_put(a->ctx, m.base, m.used);
-  return AMPL_OK;
+  return s;
 }

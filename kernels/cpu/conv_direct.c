@@ -260,10 +260,10 @@ static ampl_status run (direct *d, const ampl_cpu_image *in) {
   d->packed = (float *)scratch;
   d->buffers = scratch + round_up(4 * panels * d->depth * d->nr, 64);
   const bool small = panels * d->depth * d->nr < 100000;
-  ampl_cpu_parallel(small ? 1 : d->threads, panels, pack_job, d);
-  ampl_cpu_parallel(d->threads, d->cut.jobs, run_job, d);
+  ampl_status s = ampl_cpu_parallel(d->a->ctx, small ? 1 : d->threads, panels, pack_job, d);
+  if (s == AMPL_OK) s = ampl_cpu_parallel(d->a->ctx, d->threads, d->cut.jobs, run_job, d);
   ampl_cpu_scratch_put(d->a->ctx, scratch, bytes);
-  return AMPL_OK;
+  return s;
 }
 
 /* Pixels that no tap reaches are the bias alone */

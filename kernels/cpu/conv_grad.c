@@ -199,13 +199,14 @@ ampl_status ampl_cpu_conv_direct_weights (const ampl_cpu_conv *a, const ampl_cpu
   plan_buffers(&w);
   const long sums = round_up(4 * w.chunks * w.panels * w.depth * w.nr, 64);
   const size_t bytes = (size_t)(sums + w.threads * w.buffer_bytes);
+  ampl_status s = AMPL_ENOMEM;
   w.sums = ampl_cpu_scratch_get(a->ctx, bytes);
   if (w.sums) {
     w.buffers = (char *)w.sums + sums;
-    ampl_cpu_parallel(w.threads, w.chunks * w.parts, run_job, &w);
-    ampl_cpu_parallel(w.threads, w.panels, finish_job, &w);
+    s = ampl_cpu_parallel(a->ctx, w.threads, w.chunks * w.parts, run_job, &w);
+    if (s == AMPL_OK) s = ampl_cpu_parallel(a->ctx, w.threads, w.panels, finish_job, &w);
     ampl_cpu_scratch_put(a->ctx, w.sums, bytes);
   }
   ampl_cpu_scratch_put(a->ctx, w.ty, taps_bytes);
-  return w.sums ? AMPL_OK : AMPL_ENOMEM;
+  return s;
 }

@@ -65,9 +65,9 @@ static void window_job (void *ud, int64_t row, int thread) {
   window_row(ud, row, false);
 }
 
-static void take_windows (const f64 *p) {
+static ampl_status take_windows (const f64 *p) {
   f64 copy = *p;
-  ampl_cpu_parallel(p->a->threads, p->rows, window_job, &copy);
+  return ampl_cpu_parallel(p->a->ctx, p->a->threads, p->rows, window_job, &copy);
 }
 
 static void pack (const f64 *p, const ampl_cpu_filter *w) {
@@ -100,7 +100,7 @@ ampl_status ampl_cpu_conv_f64_forward (const ampl_cpu_conv *a, const ampl_cpu_im
   for (p.group = 0; p.group < a->groups && s == AMPL_OK; p.group++) {
     pack(&p, w);
     FOR_BANDS(&p) {
-      take_windows(&p);
+      if ((s = take_windows(&p)) != AMPL_OK) break;
       ampl_cpu_gemm_args g = product(&p);
       g.m = a->ow, g.n = kg, g.k = p.depth;
       g.a = p.cols, g.a_row = p.depth, g.a_col = 1, g.a_batch[1] = a->ow * p.depth;
@@ -158,7 +158,7 @@ ampl_status ampl_cpu_conv_f64_backward_weights (const ampl_cpu_conv *a, const am
   for (p.group = 0; p.group < a->groups && s == AMPL_OK; p.group++) {
     memset(p.w, 0, sizeof(double) * (size_t)(p.depth * kg));
     FOR_BANDS(&p) {
-      take_windows(&p);
+      s = take_windows(&p);
       for (long i = 0; i < p.rows && s == AMPL_OK; i++) {
         ampl_cpu_gemm_args g = product(&p);
         g.batch[1] = 1, g.acc = true;
@@ -170,7 +170,7 @@ ampl_status ampl_cpu_conv_f64_backward_weights (const ampl_cpu_conv *a, const am
       }
       if (s != AMPL_OK) break;
     }
-    for (long i = 0; i < p.depth * kg; i++) {
+    for (long i = 0; s == AMPL_OK && i < p.depth * kg; i++) {
       const long k = i % kg, c = i / kg % p.channels, t = i / kg / p.channels;
       ((double *)dw->p)[(p.group * kg + k) * dw->k + c * dw->c + t / a->s * dw->r + t % a->s * dw->s] = p.w[i];
     }

@@ -128,10 +128,10 @@ ampl_status ampl_cpu_wino_apply (const ampl_cpu_conv *a, const ampl_cpu_image *i
   m = (arena){ampl_cpu_scratch_get(a->ctx, bytes), 0};
   if (!m.base) return AMPL_ENOMEM;
   lay_out(&p, &m, threads);
-  ampl_cpu_parallel(threads, p.panels, filter_job, &p);
-  ampl_cpu_parallel(threads, ceil_div(p.t.all, p.block), apply_job, &p);
+  ampl_status s = ampl_cpu_parallel(a->ctx, threads, p.panels, filter_job, &p);
+  if (s == AMPL_OK) s = ampl_cpu_parallel(a->ctx, threads, ceil_div(p.t.all, p.block), apply_job, &p);
   ampl_cpu_scratch_put(a->ctx, m.base, bytes);
-  return AMPL_OK;
+  return s;
 }
 
 /* ---------------------------------------------------------------- the gradient of the filter */
@@ -217,12 +217,13 @@ ampl_status ampl_cpu_wino_weights (const ampl_cpu_conv *a, const ampl_cpu_image 
   m = (arena){ampl_cpu_scratch_get(a->ctx, bytes), 0};
   if (!m.base) return AMPL_ENOMEM;
   lay_out_weights(&w, &m, block, threads);
-  for (w.first = 0; w.first < w.t.all; w.first += block) {
+  ampl_status s = AMPL_OK;
+  for (w.first = 0; s == AMPL_OK && w.first < w.t.all; w.first += block) {
     w.nb = least(block, w.t.all - w.first);
-    ampl_cpu_parallel(threads, ceil_div(w.nb, TILES_IN_JOB), transform_job, &w);
-    ampl_cpu_parallel(threads, POINTS * w.panels, product_job, &w);
+    s = ampl_cpu_parallel(a->ctx, threads, ceil_div(w.nb, TILES_IN_JOB), transform_job, &w);
+    if (s == AMPL_OK) s = ampl_cpu_parallel(a->ctx, threads, POINTS * w.panels, product_job, &w);
   }
-  ampl_cpu_parallel(threads, w.panels, finish_job, &w);
+  if (s == AMPL_OK) s = ampl_cpu_parallel(a->ctx, threads, w.panels, finish_job, &w);
   ampl_cpu_scratch_put(a->ctx, m.base, bytes);
-  return AMPL_OK;
+  return s;
 }

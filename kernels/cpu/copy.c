@@ -27,12 +27,13 @@ static void cast_job(void *ud, int64_t job, int thread) {
 }
 
 /* y = x, broadcast and cast.  x is read in the type that holds all its values, so that each is rounded once. */
-static void cast(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor *x) {
+static ampl_status cast(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor *x) {
   const bool small = x->dtype == AMPL_U8 || x->dtype == AMPL_BOOL;
   cast_task t = {.work = y->dtype == AMPL_F32 || small ? AMPL_WORK_F32 : ampl_cpu_work_of(x->dtype)};
-  if (y->numel == 0) return;
+  if (y->numel == 0) return AMPL_OK;
   ampl_cpu_streams(2, (const ampl_tensor *const[]){y, x}, y->ndim, y->shape, true, t.s);
-  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, 0.5 * (double)y->numel), (y->numel + CHUNK - 1) / CHUNK, cast_job, &t);
+  return ampl_cpu_parallel(ctx, ampl_cpu_threads_for(ctx, 0.5 * (double)y->numel), (y->numel + CHUNK - 1) / CHUNK,
+                           cast_job, &t);
 }
 
 static bool same_strides(const ampl_tensor *y, const ampl_tensor *x) {
@@ -43,27 +44,25 @@ static bool same_strides(const ampl_tensor *y, const ampl_tensor *x) {
 }
 
 /* y = x where dtypes agree: elements move as they are */
-static void move(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor *x) {
+static ampl_status move(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor *x) {
   int64_t strides[AMPL_RANK_MAX];
   const size_t size = ampl_dtype_size((ampl_dtype)y->dtype);
-  if (y->numel == 0) return;
+  if (y->numel == 0) return AMPL_OK;
   if (y->numel == x->numel && y->flags & x->flags & AMPL_T_CONTIGUOUS && (size_t)y->numel * size <= 64 << 10) {
     memcpy(y->data, x->data, (size_t)y->numel * size);
-    return;
+    return AMPL_OK;
   }
   for (int d = 0, lead = y->ndim - x->ndim; d < y->ndim; d++)
     strides[d] = d < lead || x->shape[d - lead] == 1 ? 0 : x->strides[d - lead];
-  ampl_cpu_move(ctx, size, y->ndim, y->shape, y->data, y->strides, x->data, strides);
+  return ampl_cpu_move(ctx, size, y->ndim, y->shape, y->data, y->strides, x->data, strides);
 }
 
-static void assign(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor *x) {
-  if (x->dtype == y->dtype) move(ctx, y, x);
-  else cast(ctx, y, x);
+static ampl_status assign(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor *x) {
+  return x->dtype == y->dtype ? move(ctx, y, x) : cast(ctx, y, x);
 }
 
 static ampl_status to(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
-  assign(ctx, out[0], in->t[0]);
-  return AMPL_OK;
+  return assign(ctx, out[0], in->t[0]);
 }
 
 /* ------------------------------------------------------------------------------------------------ copy_ ----------- */
@@ -80,10 +79,10 @@ static ampl_status copy_overlapping(ampl_ctx *ctx, ampl_tensor *y, const ampl_te
     step *= x->shape[d];
   }
   aside.flags |= AMPL_T_CONTIGUOUS;
-  move(ctx, &aside, x);
-  assign(ctx, y, &aside);
+  ampl_status s = move(ctx, &aside, x);
+  if (s == AMPL_OK) s = assign(ctx, y, &aside);
   ampl_cpu_scratch_put(ctx, aside.data, bytes);
-  return AMPL_OK;
+  return s;
 }
 
 static ampl_status copy(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
@@ -92,8 +91,7 @@ static ampl_status copy(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
     if (x->data == y->data && x->dtype == y->dtype && x->numel == y->numel && same_strides(y, x)) return AMPL_OK;
     return copy_overlapping(ctx, y, x);
   }
-  assign(ctx, y, x);
-  return AMPL_OK;
+  return assign(ctx, y, x);
 }
 
 static ampl_status zero(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
@@ -105,8 +103,7 @@ static ampl_status zero(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
     return AMPL_OK;
   }
   const ampl_tensor x = {.dtype = y->dtype, .numel = 1, .data = (void *)(uintptr_t)&nothing};
-  move(ctx, y, &x);
-  return AMPL_OK;
+  return move(ctx, y, &x);
 }
 
 const ampl_kernel ampl_cpu_copy_kernels[] = {

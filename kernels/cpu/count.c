@@ -6,6 +6,10 @@
 #include <math.h>
 #include <string.h>
 
+static void integers_put(ampl_ctx *ctx, const ampl_tensor *x, int64_t *v) {
+  if (v) ampl_cpu_scratch_put(ctx, v, (size_t)(x->numel + 1) * 8);
+}
+
 /* x's integers, row-major; scratch of numel + 1. */
 static ampl_status integers_get(ampl_ctx *ctx, const ampl_tensor *x, int64_t **out) {
   int64_t dense[AMPL_RANK_MAX], step = 1;
@@ -14,14 +18,14 @@ static ampl_status integers_get(ampl_ctx *ctx, const ampl_tensor *x, int64_t **o
   if (!*out) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %lld integers", (long long)x->numel);
   for (int d = x->ndim - 1; d >= 0; d--) dense[d] = step, step *= x->shape[d];
   char *raw = (char *)*out + (8 - size) * (size_t)x->numel;     /* widened from behind their own places */
-  ampl_cpu_move(ctx, size, x->ndim, x->shape, raw, dense, x->data, x->strides);
+  const ampl_status s = ampl_cpu_move(ctx, size, x->ndim, x->shape, raw, dense, x->data, x->strides);
+  if (s != AMPL_OK) {
+    integers_put(ctx, x, *out);
+    return s;
+  }
   for (int64_t i = 0; i < x->numel; i++)
     ampl_cpu_widen(AMPL_WORK_I64, *out + i, x->dtype, raw + i * (int64_t)size, 1, 1);
   return AMPL_OK;
-}
-
-static void integers_put(ampl_ctx *ctx, const ampl_tensor *x, int64_t *v) {
-  if (v) ampl_cpu_scratch_put(ctx, v, (size_t)(x->numel + 1) * 8);
 }
 
 static ampl_status bad_class(ampl_ctx *ctx, int64_t v, int64_t at, int64_t classes, int64_t base) {

@@ -55,6 +55,9 @@ int ampl_cpu_count(void);
 
 /* ---------------------------------------------------------------- running */
 
+/* A status that may be AMPL_EINTR, so nobody may forget it. */
+#define AMPL_CPU_CHECKED __attribute__((warn_unused_result))
+
 /* Scratch memory, aligned to 64 bytes, NULL when there is none left; `ctx` accounts for it and may be
    NULL.  To be taken by the calling thread, before ampl_cpu_parallel, and given back with the same
    size. */
@@ -66,8 +69,16 @@ void  ampl_cpu_scratch_put(ampl_ctx *ctx, void *p, size_t bytes);
 
 /* Calls fn(ud, job, thread) for every job in [0, jobs), 0 <= thread < threads, each thread number in
    one place at a time.  Which thread takes which job is left to chance, so results must not depend on
-   it.  With one thread or one job it is a plain loop. */
+   it.  With one thread or one job it is a plain loop.
+   Once `ctx` is interrupted, the jobs that have not begun are left out, and the result is AMPL_EINTR:
+   what they should have written must not be read.  `ctx` may be NULL: then all jobs run. */
 typedef void (*ampl_cpu_job_fn)(void *ud, int64_t job, int thread);
-void ampl_cpu_parallel(int threads, int64_t jobs, ampl_cpu_job_fn fn, void *ud);
+AMPL_CPU_CHECKED ampl_status ampl_cpu_parallel(ampl_ctx *ctx, int threads, int64_t jobs, ampl_cpu_job_fn fn, void *ud);
+
+/* For jobs, and loops on the calling thread, that take longer than some 20 ms; to be asked every 16K
+   elements or so.  In a job: true: leave, and ampl_cpu_parallel will return AMPL_EINTR. */
+bool ampl_cpu_stop(ampl_ctx *ctx);
+/* On the calling thread: AMPL_EINTR, with its text, or AMPL_OK. */
+AMPL_CPU_CHECKED ampl_status ampl_cpu_poll(ampl_ctx *ctx);
 
 #endif

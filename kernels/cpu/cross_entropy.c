@@ -260,17 +260,19 @@ static ampl_status cross_entropy (ampl_ctx *ctx, const ampl_args *in, ampl_tenso
   task t = {.work = work_of(x), .smoothing = in->p[2].f};
   AMPL_TRY(begin(ctx, &t, x->ndim, x->shape, in->t[1], in->t[2], in->p[0].i));
   lay_out(&t, x, NULL);
+  ampl_status s = AMPL_OK;
   if (t.rows) {
     int threads = ampl_cpu_threads_for(ctx, (double)x->numel + 20.0 * (double)t.rows);
-    if (t.tiles) ampl_cpu_parallel(threads, t.rows / t.m * t.tiles, tile_job, &t);
-    else ampl_cpu_parallel(threads, t.rows, row_job, &t);
-    memcpy(out[1]->data, t.lse, (size_t)t.rows * sizeof *t.lse);
+    s = ampl_cpu_parallel(ctx, threads, t.tiles ? t.rows / t.m * t.tiles : t.rows, t.tiles ? tile_job : row_job, &t);
   }
-  double total = total_weight(&t);
-  store_scalar(out[2], total);
-  store_loss(&t, in->p[1].i, total, out[0]);
+  if (s == AMPL_OK) {
+    if (t.rows) memcpy(out[1]->data, t.lse, (size_t)t.rows * sizeof *t.lse);
+    double total = total_weight(&t);
+    store_scalar(out[2], total);
+    store_loss(&t, in->p[1].i, total, out[0]);
+  }
   end(ctx, &t);
-  return AMPL_OK;
+  return s;
 }
 
 /* ------------------------------------------------------------------------------------------------ backward -------- */
@@ -397,15 +399,16 @@ static ampl_status cross_entropy_backward (ampl_ctx *ctx, const ampl_args *in, a
   task t = {.work = work_of(x), .smoothing = in->p[2].f};
   AMPL_TRY(begin(ctx, &t, x->ndim, x->shape, in->t[2], in->t[3], in->p[0].i));
   lay_out(&t, x, out[0]);
+  ampl_status s = AMPL_OK;
   if (t.rows) {
     memcpy(t.lse, in->t[4]->data, (size_t)t.rows * sizeof *t.lse);
     spread_gradient(&t, in->t[0], in->p[1].i, in->t[5]);
     int threads = ampl_cpu_threads_for(ctx, (double)x->numel + 20.0 * (double)t.rows);
-    if (t.tiles) ampl_cpu_parallel(threads, t.rows / t.m * t.tiles, back_tile_job, &t);
-    else ampl_cpu_parallel(threads, t.rows, back_row_job, &t);
+    s = ampl_cpu_parallel(ctx, threads, t.tiles ? t.rows / t.m * t.tiles : t.rows,
+                          t.tiles ? back_tile_job : back_row_job, &t);
   }
   end(ctx, &t);
-  return AMPL_OK;
+  return s;
 }
 
 /* ------------------------------------------------------------------------------------------------ targets --------- */

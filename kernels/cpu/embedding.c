@@ -8,9 +8,10 @@ static ampl_status embedding(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **o
   int64_t *p;
   AMPL_TRY(ampl_cpu_positions_get(ctx, input, weight->shape[0], "row", &p));
   ampl_cpu_axis axis[] = {{input->numel, weight->strides[0], p}, {weight->shape[1], weight->strides[1], NULL}};
-  ampl_cpu_pick(ctx, ampl_dtype_size((ampl_dtype)weight->dtype), 2, axis, out[0]->data, weight->data, NULL);
+  const ampl_status s =
+      ampl_cpu_pick(ctx, ampl_dtype_size((ampl_dtype)weight->dtype), 2, axis, out[0]->data, weight->data, NULL);
   ampl_cpu_positions_put(ctx, input, p);
-  return AMPL_OK;
+  return s;
 }
 
 /* The positions in `input` sorted by row. */
@@ -40,9 +41,9 @@ static ampl_status embedding_backward(ampl_ctx *ctx, const ampl_args *in, ampl_t
       .dest = ampl_cpu_stream_1d(rows, dw->strides[0]),
       .part = {ampl_cpu_stream_1d(dw->shape[1], 1), ampl_cpu_stream_1d(dw->shape[1], dy->strides[last])}};
   ampl_cpu_streams_from(1, (const int64_t *const[]){dy->strides}, last, dy->shape, false, &a.source);
-  ampl_cpu_add_groups(ctx, &a, &g);
+  const ampl_status s = ampl_cpu_add_groups(ctx, &a, &g);
   ampl_cpu_groups_put(ctx, &g);
-  return AMPL_OK;
+  return s;
 }
 
 static ampl_status embedding_factor(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {

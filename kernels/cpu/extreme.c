@@ -164,13 +164,16 @@ static ampl_status one_line (ampl_ctx *ctx, search *s) {
   size_t bytes = (size_t)chunks * sizeof *s->parts;
   s->parts = ampl_cpu_scratch_get(ctx, bytes);
   if (!s->parts) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of partial results", bytes);
-  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, 0.3 * (double)s->n), chunks, chunk_job, s);
-  best b = s->parts[0];
-  for (int64_t c = 1; c < chunks; c++)
-    if (beats(s, s->parts[c].v, b.v)) b = s->parts[c];
+  const ampl_status status =
+      ampl_cpu_parallel(ctx, ampl_cpu_threads_for(ctx, 0.3 * (double)s->n), chunks, chunk_job, s);
+  if (status == AMPL_OK) {
+    best b = s->parts[0];
+    for (int64_t c = 1; c < chunks; c++)
+      if (beats(s, s->parts[c].v, b.v)) b = s->parts[c];
+    deliver(s, 0, &b, 1);
+  }
   ampl_cpu_scratch_put(ctx, s->parts, bytes);
-  deliver(s, 0, &b, 1);
-  return AMPL_OK;
+  return status;
 }
 
 static ampl_status run (ampl_ctx *ctx, const ampl_args *in, bool least, ampl_tensor *values, ampl_tensor *at) {
@@ -182,14 +185,11 @@ static ampl_status run (ampl_ctx *ctx, const ampl_args *in, bool least, ampl_ten
   int64_t step = s.x.stride[s.x.nd - 1];
   s.m = s.x.shape[s.x.nd - 1];
   s.tiles = (s.m + TILE - 1) / TILE;
-  if (s.m >= 4 && step && s.along.stride[0] > step && s.n < INT32_MAX) {
-    ampl_cpu_parallel(threads, s.lines / s.m * s.tiles, tile_job, &s);
-  } else {
-    int64_t group = (1 << 14) / s.n;
-    s.group = group < 1 ? 1 : at_most(group, TILE);
-    ampl_cpu_parallel(threads, (s.lines + s.group - 1) / s.group, line_job, &s);
-  }
-  return AMPL_OK;
+  if (s.m >= 4 && step && s.along.stride[0] > step && s.n < INT32_MAX)
+    return ampl_cpu_parallel(ctx, threads, s.lines / s.m * s.tiles, tile_job, &s);
+  int64_t group = (1 << 14) / s.n;
+  s.group = group < 1 ? 1 : at_most(group, TILE);
+  return ampl_cpu_parallel(ctx, threads, (s.lines + s.group - 1) / s.group, line_job, &s);
 }
 
 static ampl_status argmax (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
@@ -276,9 +276,9 @@ static ampl_status run_median (ampl_ctx *ctx, const ampl_tensor *x, int64_t dim,
   size_t bytes = (size_t)threads * (size_t)s.n * sizeof *s.scratch;
   s.scratch = ampl_cpu_scratch_get(ctx, bytes);
   if (!s.scratch) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes to sort in", bytes);
-  ampl_cpu_parallel(threads, s.lines, median_job, &s);
+  const ampl_status status = ampl_cpu_parallel(ctx, threads, s.lines, median_job, &s);
   ampl_cpu_scratch_put(ctx, s.scratch, bytes);
-  return AMPL_OK;
+  return status;
 }
 
 static ampl_status median_along (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {

@@ -13,8 +13,8 @@ static ampl_status flip(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
     first += (a->n - 1) * a->stride;
     a->stride = -a->stride;
   }
-  ampl_cpu_pick(ctx, ampl_dtype_size((ampl_dtype)x->dtype), x->ndim, axis, out[0]->data, ampl_cpu_at(x, first), NULL);
-  return AMPL_OK;
+  return ampl_cpu_pick(ctx, ampl_dtype_size((ampl_dtype)x->dtype), x->ndim, axis, out[0]->data, ampl_cpu_at(x, first),
+                       NULL);
 }
 
 /* map[i] = where position i of a dimension of size n comes from. */
@@ -42,9 +42,10 @@ static ampl_status roll(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
     a->map = map;
     map += a->n;
   }
-  ampl_cpu_pick(ctx, ampl_dtype_size((ampl_dtype)x->dtype), nd, axis, out[0]->data, x->data, NULL);
+  const ampl_status s =
+      ampl_cpu_pick(ctx, ampl_dtype_size((ampl_dtype)x->dtype), nd, axis, out[0]->data, x->data, NULL);
   ampl_cpu_scratch_put(ctx, maps, bytes);
-  return AMPL_OK;
+  return s;
 }
 
 const ampl_kernel ampl_cpu_flip_kernels[] = {

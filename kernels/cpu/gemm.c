@@ -405,9 +405,10 @@ ampl_status ampl_cpu_gemm (const ampl_cpu_gemm_args *g) {
   p.scratch = scratch + bias_bytes;
   p.bias = convert ? (const float *)scratch : g->bias;
   if (convert) p.K->copy[g->bias_dtype]((float *)scratch, g->n, g->bias, g->n, 1, g->n, g->n);
-  ampl_cpu_parallel(p.g.threads, p.batch0 * p.batch1 * p.row_jobs * p.col_jobs, run_job, &p);
+  const ampl_status s =
+    ampl_cpu_parallel(g->ctx, p.g.threads, p.batch0 * p.batch1 * p.row_jobs * p.col_jobs, run_job, &p);
   ampl_cpu_scratch_put(g->ctx, scratch, bytes);
-  return AMPL_OK;
+  return s;
 }
 
 void ampl_cpu_panels_product (const ampl_cpu_matrix *K, long m, long n, long k, const float *a, long lda,

@@ -106,9 +106,9 @@ ampl_status ampl_cpu_gemm_f64 (const ampl_cpu_gemm_args *g) {
   job_f64 w = {g, ceil_div(g->m, ROWS), ceil_div(g->n, COLS), most(1, g->batch[1]), NULL};
   w.scratch = ampl_cpu_scratch_get(g->ctx, bytes);
   if (!w.scratch) return AMPL_ENOMEM;
-  ampl_cpu_parallel(threads, products(g) * w.rows * w.cols, run_f64, &w);
+  const ampl_status s = ampl_cpu_parallel(g->ctx, threads, products(g) * w.rows * w.cols, run_f64, &w);
   ampl_cpu_scratch_put(g->ctx, w.scratch, bytes);
-  return AMPL_OK;
+  return s;
 }
 
 /* ---------------------------------------------------------------- integers */
@@ -141,6 +141,5 @@ ampl_status ampl_cpu_gemm_int (const ampl_cpu_gemm_args *g) {
                         : g->c_dtype == AMPL_U8  ? run_u8
                                                  : NULL;
   if (!run) return AMPL_EDTYPE;
-  ampl_cpu_parallel(threads_for(g), products(g) * g->m, run, &args);
-  return AMPL_OK;
+  return ampl_cpu_parallel(g->ctx, threads_for(g), products(g) * g->m, run, &args);
 }

@@ -167,8 +167,7 @@ static void sides_of(sampling *w, const ampl_value *p) {
 static ampl_status grid_sample(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   sampling w = {.x = in->t[0], .grid = in->t[1], .y = out[0]};
   sides_of(&w, in->p);
-  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, (double)w.y->numel * 40), w.x->shape[0], sample_job, &w);
-  return AMPL_OK;
+  return ampl_cpu_parallel(ctx, ampl_cpu_threads_for(ctx, (double)w.y->numel * 40), w.x->shape[0], sample_job, &w);
 }
 
 static ampl_status grid_sample_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
@@ -179,9 +178,9 @@ static ampl_status grid_sample_backward(ampl_ctx *ctx, const ampl_args *in, ampl
   size_t bytes = (size_t)(image * threads + 1) * sizeof(double);
   if (!(w.sums = ampl_cpu_scratch_get(ctx, bytes)))
     return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of sums", bytes);
-  ampl_cpu_parallel(threads, w.x->shape[0], backward_job, &w);
+  const ampl_status s = ampl_cpu_parallel(ctx, threads, w.x->shape[0], backward_job, &w);
   ampl_cpu_scratch_put(ctx, w.sums, bytes);
-  return AMPL_OK;
+  return s;
 }
 
 #define FLOATS(name) {#name, AMPL_F32, name}, {#name, AMPL_F64, name}, {#name, AMPL_F16, name}, {#name, AMPL_BF16, name}

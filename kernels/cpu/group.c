@@ -117,10 +117,10 @@ static void job(void *ud, int64_t i, int thread) {
   for (int64_t r = i * w->each; r < end; r++) destination(w, r);
 }
 
-void ampl_cpu_add_groups(const ampl_ctx *ctx, const ampl_cpu_adding *a, const ampl_cpu_groups *g) {
+ampl_status ampl_cpu_add_groups(ampl_ctx *ctx, const ampl_cpu_adding *a, const ampl_cpu_groups *g) {
   adding w = {a, g, AMPL_CPU_BEST(ampl_cpu_rows), 1, (int64_t)ampl_dtype_size((ampl_dtype)a->dtype)};
-  if (a->part[0].n == 0 || g->ndest == 0) return;
+  if (a->part[0].n == 0 || g->ndest == 0) return AMPL_OK;
   w.each = (g->ndest + 63) / 64;
   double work = ((double)g->n + (double)g->ndest / 8) * ((double)a->part[0].n / 4 + 8);
-  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, work), (g->ndest + w.each - 1) / w.each, job, &w);
+  return ampl_cpu_parallel(ctx, ampl_cpu_threads_for(ctx, work), (g->ndest + w.each - 1) / w.each, job, &w);
 }

@@ -31,6 +31,6 @@ typedef struct ampl_cpu_adding {
 /* A stream of n numbers, `stride` apart. */
 ampl_cpu_stream ampl_cpu_stream_1d(int64_t n, int64_t stride);
 
-void ampl_cpu_add_groups(const ampl_ctx *ctx, const ampl_cpu_adding *a, const ampl_cpu_groups *g);
+AMPL_CPU_CHECKED ampl_status ampl_cpu_add_groups(ampl_ctx *ctx, const ampl_cpu_adding *a, const ampl_cpu_groups *g);
 
 #endif

@@ -71,8 +71,7 @@ static ampl_status im2col(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out)
                .channels = x->shape[x->ndim - 3] * (x->ndim == 4 ? x->shape[0] : 1), .image = x, .y = out[0]->data,
                .size = ampl_dtype_size((ampl_dtype)x->dtype)};
   if (out[0]->numel == 0) return AMPL_OK;
-  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, (double)out[0]->numel), w.channels, im2col_job, &w);
-  return AMPL_OK;
+  return ampl_cpu_parallel(ctx, ampl_cpu_threads_for(ctx, (double)out[0]->numel), w.channels, im2col_job, &w);
 }
 
 /* One channel of one image: a plane of sums, patch row by patch row. */
@@ -110,9 +109,9 @@ static ampl_status fold(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   size_t bytes = (size_t)threads * (size_t)(height * width + w.w.windows) * sizeof(double);
   if (!(w.sums = ampl_cpu_scratch_get(ctx, bytes)))
     return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of sums", bytes);
-  ampl_cpu_parallel(threads, w.channels, fold_job, &w);
+  const ampl_status s = ampl_cpu_parallel(ctx, threads, w.channels, fold_job, &w);
   ampl_cpu_scratch_put(ctx, w.sums, bytes);
-  return AMPL_OK;
+  return s;
 }
 
 const ampl_kernel ampl_cpu_im2col_kernels[] = {{"im2col", AMPL_DTYPE_NONE, im2col},

@@ -17,9 +17,9 @@ static ampl_status index_select(ampl_ctx *ctx, const ampl_args *in, ampl_tensor 
   ampl_cpu_axis axis[AMPL_RANK_MAX];
   AMPL_TRY(ampl_cpu_positions_get(ctx, index, size_at(x, d), "position", &p));
   for (int k = 0; k < x->ndim; k++) axis[k] = (ampl_cpu_axis){out[0]->shape[k], x->strides[k], k == d ? p : NULL};
-  ampl_cpu_pick(ctx, size_of(x), x->ndim, axis, out[0]->data, x->data, NULL);
+  const ampl_status s = ampl_cpu_pick(ctx, size_of(x), x->ndim, axis, out[0]->data, x->data, NULL);
   ampl_cpu_positions_put(ctx, index, p);
-  return AMPL_OK;
+  return s;
 }
 
 /* y[index[k]] += alpha * x[k] along dimension d. */
@@ -40,9 +40,9 @@ static ampl_status add_slices(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor *
     shape[nd] = y->shape[k], dst[nd] = y->strides[k], src[nd++] = x->strides[k];
   }
   ampl_cpu_streams_from(2, (const int64_t *const[]){dst, src}, nd, shape, true, a.part);
-  ampl_cpu_add_groups(ctx, &a, &g);
+  status = ampl_cpu_add_groups(ctx, &a, &g);
   ampl_cpu_groups_put(ctx, &g);
-  return AMPL_OK;
+  return status;
 }
 
 static ampl_status index_select_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
@@ -50,7 +50,7 @@ static ampl_status index_select_backward(ampl_ctx *ctx, const ampl_args *in, amp
 }
 
 static ampl_status index_add(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
-  ampl_cpu_copy_all(ctx, out[0], in->t[0]);
+  AMPL_TRY(ampl_cpu_copy_all(ctx, out[0], in->t[0]));
   return add_slices(ctx, out[0], in->t[2], in->t[1], in->p[0].i, in->p[1].f, false);
 }
 
@@ -257,18 +257,18 @@ static ampl_status gather(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out)
   if (index->numel == 0) return AMPL_OK;
   lines w = lines_of(ctx, index, x, out[0], in->p[0].i);
   AMPL_TRY(want_any(ctx, &w));
-  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, (double)index->numel * 2), w.n, gather_job, &w);
+  AMPL_TRY(ampl_cpu_parallel(ctx, ampl_cpu_threads_for(ctx, (double)index->numel * 2), w.n, gather_job, &w));
   return checked(ctx, &w);
 }
 
 static ampl_status scatter(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   const ampl_tensor *x = in->t[0], *index = in->t[1], *src = in->t[2];
-  ampl_cpu_copy_all(ctx, out[0], x);
+  AMPL_TRY(ampl_cpu_copy_all(ctx, out[0], x));
   if (index->numel == 0) return AMPL_OK;
   lines w = lines_of(ctx, index, out[0], src->flags & AMPL_T_NUMBER ? NULL : src, in->p[0].i);
   AMPL_TRY(want_any(ctx, &w));
   ampl_cpu_scalar(src, x->dtype, w.value);
-  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, (double)index->numel * 2), w.n, scatter_job, &w);
+  AMPL_TRY(ampl_cpu_parallel(ctx, ampl_cpu_threads_for(ctx, (double)index->numel * 2), w.n, scatter_job, &w));
   return checked(ctx, &w);
 }
 
@@ -286,9 +286,9 @@ static ampl_status add_elements(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor
   size_t bytes = (size_t)(w.room * threads) * sizeof(double);
   if (!(w.sums = ampl_cpu_scratch_get(ctx, bytes)))
     return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of sums", bytes);
-  ampl_cpu_parallel(threads, w.n, add_job, &w);
+  const ampl_status s = ampl_cpu_parallel(ctx, threads, w.n, add_job, &w);
   ampl_cpu_scratch_put(ctx, w.sums, bytes);
-  return checked(ctx, &w);
+  return s == AMPL_OK ? checked(ctx, &w) : s;
 }
 
 static ampl_status gather_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
@@ -297,7 +297,7 @@ static ampl_status gather_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tens
 }
 
 static ampl_status scatter_add(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
-  ampl_cpu_copy_all(ctx, out[0], in->t[0]);
+  AMPL_TRY(ampl_cpu_copy_all(ctx, out[0], in->t[0]));
   return add_elements(ctx, out[0], in->t[1], in->t[2], in->p[0].i);
 }
 

@@ -132,9 +132,9 @@ static ampl_status take_at(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out
   for (; rest < w.front; rest++) axis[nd++] = (ampl_cpu_axis){w.shape[rest], w.of_x[rest], NULL};
   axis[nd++] = (ampl_cpu_axis){p->numel, 1, offset};
   for (; rest < w.nrest; rest++) axis[nd++] = (ampl_cpu_axis){w.shape[rest], w.of_x[rest], NULL};
-  ampl_cpu_pick(ctx, size_of(x), nd, axis, y->data, x->data, NULL);
+  const ampl_status s = ampl_cpu_pick(ctx, size_of(x), nd, axis, y->data, x->data, NULL);
   ampl_cpu_scratch_put(ctx, offset, bytes);
-  return AMPL_OK;
+  return s;
 }
 
 /* y += t at the positions. */
@@ -147,9 +147,9 @@ static ampl_status add_at(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor *p, a
                        .fresh = fresh, .skip = -1};
   AMPL_TRY(ampl_cpu_groups_get(ctx, p->data, p->numel, w.dest.n, &g));
   ampl_cpu_streams_from(2, (const int64_t *const[]){w.of_x, w.of_t}, w.nrest, w.shape, true, a.part);
-  ampl_cpu_add_groups(ctx, &a, &g);
+  const ampl_status s = ampl_cpu_add_groups(ctx, &a, &g);
   ampl_cpu_groups_put(ctx, &g);
-  return AMPL_OK;
+  return s;
 }
 
 static ampl_status take_at_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
@@ -184,7 +184,7 @@ static ampl_status put_at(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out)
   int64_t tstride[2 * AMPL_RANK_MAX] = {0};
   uint64_t number;
   const void *data = values->data;
-  ampl_cpu_copy_all(ctx, y, x);
+  AMPL_TRY(ampl_cpu_copy_all(ctx, y, x));
   if (p->numel == 0 || y->numel == 0) return AMPL_OK;
   for (int d = 0; d < values->ndim; d++)
     if (values->shape[d] != 1) tstride[tdim - values->ndim + d] = values->strides[d];

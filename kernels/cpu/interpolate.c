@@ -170,7 +170,7 @@ static ampl_status run(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out, bo
   size_t room = (size_t)threads * 2 * (size_t)w.room * ampl_cpu_work_size(w.work);
   ampl_status status = AMPL_OK;
   if ((w.buffers = ampl_cpu_scratch_get(ctx, room))) {
-    ampl_cpu_parallel(threads, w.from->shape[0] * w.blocks, slab_job, &w);
+    status = ampl_cpu_parallel(ctx, threads, w.from->shape[0] * w.blocks, slab_job, &w);
     ampl_cpu_scratch_put(ctx, w.buffers, room);
   } else {
     status = ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of rows", room);

@@ -104,16 +104,16 @@ static ampl_status run(ampl_ctx *ctx, task *t, ampl_tensor *const *operands, con
   size_t bytes = (size_t)jobs * sizeof *t->parts;
   if (reduction != NONE && !(t->parts = ampl_cpu_scratch_get(ctx, bytes)))
     return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of partial sums", bytes);
-  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, 1.0 * (double)n), jobs, job, t);
+  const ampl_status s = ampl_cpu_parallel(ctx, ampl_cpu_threads_for(ctx, 1.0 * (double)n), jobs, job, t);
   if (t->parts) {
     double sum = 0;
-    for (int64_t i = 0; i < jobs; i++) sum += t->parts[i];
+    for (int64_t i = 0; s == AMPL_OK && i < jobs; i++) sum += t->parts[i];
     ampl_cpu_scratch_put(ctx, t->parts, bytes);
     if (reduction == MEAN) sum /= (double)n;
     if (reduction == BATCHMEAN && x->ndim) sum /= (double)x->shape[0];
     ampl_cpu_narrow(AMPL_WORK_F64, &sum, out->dtype, out->data, 1, 1);
   }
-  return t->bad < INT64_MAX ? improbable(ctx, t) : AMPL_OK;
+  return s == AMPL_OK && t->bad < INT64_MAX ? improbable(ctx, t) : s;
 }
 
 /* A loss whose reduction is parameter `at`, the formula's parameters being the others, in their order */

@@ -116,19 +116,18 @@ static void run_job(void *ud, int64_t job, int thread) {
        (const void *)(w->s->data + from * w->s->stride[0] * (int64_t)w->size), w->s->stride[0], n);
 }
 
-void ampl_cpu_move(const ampl_ctx *ctx, size_t size, int nd, const int64_t *shape, void *dst,
-                   const int64_t *dst_strides, const void *src, const int64_t *src_strides) {
+ampl_status ampl_cpu_move(ampl_ctx *ctx, size_t size, int nd, const int64_t *shape, void *dst,
+                          const int64_t *dst_strides, const void *src, const int64_t *src_strides) {
   ampl_cpu_stream st[2] = {{.data = dst}, {.data = (char *)(uintptr_t)src}};
   int64_t total = 1;
   for (int k = 0; k < nd; k++) total *= shape[k];
-  if (total == 0) return;
+  if (total == 0) return AMPL_OK;
   ampl_cpu_streams_from(2, (const int64_t *const[]){dst_strides, src_strides}, nd, shape, true, st);
   rows w = {.d = &st[0], .s = &st[1], .size = size, .across = -1};
   int threads = ampl_cpu_threads_for(ctx, (double)total * (double)size / 8), last = st[0].nd - 1;
   if (last == 0) {
     w.n = total, w.each = (int64_t)((256 << 10) / size);
-    ampl_cpu_parallel(threads, (w.n + w.each - 1) / w.each, run_job, &w);
-    return;
+    return ampl_cpu_parallel(ctx, threads, (w.n + w.each - 1) / w.each, run_job, &w);
   }
   if (st[0].stride[last] == 1 && st[1].stride[last] > 1)
     for (int k = 0; k < last; k++)
@@ -139,12 +138,12 @@ void ampl_cpu_move(const ampl_ctx *ctx, size_t size, int nd, const int64_t *shap
     w.across = -1, row = st[0].shape[last], w.n = total / row;
   }
   w.each = row * (int64_t)size >= 64 << 10 ? 1 : (int64_t)(64 << 10) / (row * (int64_t)size);
-  ampl_cpu_parallel(threads, (w.n + w.each - 1) / w.each, rows_job, &w);
+  return ampl_cpu_parallel(ctx, threads, (w.n + w.each - 1) / w.each, rows_job, &w);
 }
 
-void ampl_cpu_copy_all(const ampl_ctx *ctx, ampl_tensor *out, const ampl_tensor *x) {
-  ampl_cpu_move(ctx, ampl_dtype_size((ampl_dtype)x->dtype), x->ndim, x->shape, out->data, out->strides, x->data,
-                x->strides);
+ampl_status ampl_cpu_copy_all(ampl_ctx *ctx, ampl_tensor *out, const ampl_tensor *x) {
+  return ampl_cpu_move(ctx, ampl_dtype_size((ampl_dtype)x->dtype), x->ndim, x->shape, out->data, out->strides, x->data,
+                       x->strides);
 }
 
 /* ------------------------------------------------------------------------------------------------ picking --------- */
@@ -195,8 +194,8 @@ static int runs_of(const ampl_cpu_axis *a, run *r) {
   return a->n >= 4 * n ? n : 0;
 }
 
-void ampl_cpu_pick(const ampl_ctx *ctx, size_t size, int nd, const ampl_cpu_axis *axis, void *dst, const void *src,
-                   const void *fill) {
+ampl_status ampl_cpu_pick(ampl_ctx *ctx, size_t size, int nd, const ampl_cpu_axis *axis, void *dst, const void *src,
+                          const void *fill) {
   picking w = {.size = size, .dst = dst, .src = src, .fill = fill};
   int64_t total = 1;
   for (int k = 0; k < nd; k++) {
@@ -210,14 +209,14 @@ void ampl_cpu_pick(const ampl_ctx *ctx, size_t size, int nd, const ampl_cpu_axis
       w.axis[w.nd++] = *a;
     }
   }
-  if (total == 0) return;
+  if (total == 0) return AMPL_OK;
   if (w.nd == 0) w.axis[w.nd++] = (ampl_cpu_axis){1, 1, NULL};
   const ampl_cpu_axis *last = &w.axis[w.nd - 1];
   w.runs = runs_of(last, w.run);
   w.n = total / last->n;
   w.each = last->n * (int64_t)size >= 64 << 10 ? 1 : (int64_t)(64 << 10) / (last->n * (int64_t)size);
-  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, (double)total * (last->map && w.runs == 0 ? 1 : (double)size / 8)),
-                    (w.n + w.each - 1) / w.each, pick_job, &w);
+  const double work = (double)total * (last->map && w.runs == 0 ? 1 : (double)size / 8);
+  return ampl_cpu_parallel(ctx, ampl_cpu_threads_for(ctx, work), (w.n + w.each - 1) / w.each, pick_job, &w);
 }
 
 ampl_status ampl_cpu_new(ampl_ctx *ctx, const ampl_tensor *x, int dtype, int ndim, const int64_t *shape,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* dst = src, element by element, over the index space `shape`, each with its strides (in elements, none negative). */
-void ampl_cpu_move(const ampl_ctx *ctx, size_t size, int nd, const int64_t *shape, void *dst,
+AMPL_CPU_CHECKED ampl_status ampl_cpu_move(ampl_ctx *ctx, size_t size, int nd, const int64_t *shape, void *dst,
                    const int64_t *dst_strides, const void *src, const int64_t *src_strides);
 
 /* The same for one line of n elements, on the calling thread; steps may be negative here. */
@@ -25,8 +25,8 @@ typedef struct ampl_cpu_axis {
 
 /* dst, row-major, is picked from src along nd axes; what comes from nowhere gets *fill (which may be NULL where no map
  * has such a place). */
-void ampl_cpu_pick(const ampl_ctx *ctx, size_t size, int nd, const ampl_cpu_axis *axis, void *dst, const void *src,
-                   const void *fill);
+AMPL_CPU_CHECKED ampl_status ampl_cpu_pick(ampl_ctx *ctx, size_t size, int nd, const ampl_cpu_axis *axis, void *dst,
+                                           const void *src, const void *fill);
 
 /* Zeros; an empty tensor has no memory, which memset must not be given. */
 static inline void ampl_cpu_zero(void *p, size_t bytes) {
@@ -40,7 +40,7 @@ void ampl_cpu_fill(size_t size, void *dst, int64_t n, const void *value);
 void ampl_cpu_scalar(const ampl_tensor *x, int t, void *dst);
 
 /* out = x; same shape and dtype, any strides. */
-void ampl_cpu_copy_all(const ampl_ctx *ctx, ampl_tensor *out, const ampl_tensor *x);
+AMPL_CPU_CHECKED ampl_status ampl_cpu_copy_all(ampl_ctx *ctx, ampl_tensor *out, const ampl_tensor *x);
 
 /* An uninitialised row-major tensor on x's device: an output whose shape only the kernel knows. */
 ampl_status ampl_cpu_new(ampl_ctx *ctx, const ampl_tensor *x, int dtype, int ndim, const int64_t *shape,

@@ -158,7 +158,9 @@ static size_t space_of (const norm *k) {
   return rows * (size_t)(k->n * width(k));
 }
 
-/* Runs `job` over chunks of rows, with scratch memory that k keeps until release() */
+static void release (ampl_ctx *ctx, norm *k) { ampl_cpu_scratch_put(ctx, k->space, space_of(k)); }
+
+/* Runs `job` over chunks of rows, with scratch memory that k keeps until release(), but for an error */
 static ampl_status run(ampl_ctx *ctx, norm *k, const ampl_tensor *weight, const ampl_tensor *bias,
                        ampl_cpu_job_fn job) {
   double cost = job == forward_job ? 0.7 : 1.5;
@@ -172,11 +174,10 @@ static ampl_status run(ampl_ctx *ctx, norm *k, const ampl_tensor *weight, const 
   k->bias = values_of(k, bias, &at);
   k->buffers = k->space + 2 * row;
   k->params = k->wants_params ? k->buffers + k->threads * 3 * row : NULL;
-  ampl_cpu_parallel(k->threads, k->chunks, job, k);
-  return AMPL_OK;
+  const ampl_status s = ampl_cpu_parallel(ctx, k->threads, k->chunks, job, k);
+  if (s != AMPL_OK) release(ctx, k);
+  return s;
 }
-
-static void release (ampl_ctx *ctx, norm *k) { ampl_cpu_scratch_put(ctx, k->space, space_of(k)); }
 
 static void zero (ampl_tensor *x) { memset(x->data, 0, (size_t)x->numel * ampl_dtype_size((ampl_dtype)x->dtype)); }
 

@@ -199,14 +199,14 @@ static ampl_status run_step (ampl_ctx *ctx, const ampl_args *in, ampl_rule_fn fn
   double *sums = s.sums = norms ? (double *)(scratch + item_bytes) : NULL;
   const int threads = ampl_cpu_threads_for(ctx, 2.0 * (double)s.elements);
   make_items(&s, fn);
-  ampl_cpu_parallel(threads, s.jobs, run_job, &s);
+  ampl_status status = ampl_cpu_parallel(NULL, threads, s.jobs, run_job, &s);
   if (sums) {
     use_norms(&s);
-    ampl_cpu_parallel(threads, s.jobs, run_job, &s);
+    status = ampl_cpu_parallel(NULL, threads, s.jobs, run_job, &s);
   }
   raise_versions(&s);
   ampl_cpu_scratch_put(ctx, scratch, item_bytes + sum_bytes);
-  return AMPL_OK;
+  return status;
 }
 
 /* ------------------------------------------------------------------------------------------------ the ops --------- */

@@ -53,9 +53,10 @@ static ampl_status pad(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   ampl_cpu_narrow(AMPL_WORK_F64, &v, y->dtype, &fill, 1, 1);
   AMPL_TRY(maps_get(ctx, x->ndim, x->shape, in->p[0].l, (int)in->p[1].i, map, &block, &bytes));
   for (int d = 0; d < x->ndim; d++) axis[d] = (ampl_cpu_axis){y->shape[d], x->strides[d], map[d]};
-  ampl_cpu_pick(ctx, ampl_dtype_size((ampl_dtype)y->dtype), x->ndim, axis, y->data, x->data, &fill);
+  const ampl_status s =
+      ampl_cpu_pick(ctx, ampl_dtype_size((ampl_dtype)y->dtype), x->ndim, axis, y->data, x->data, &fill);
   ampl_cpu_scratch_put(ctx, block, bytes);
-  return AMPL_OK;
+  return s;
 }
 
 /* to (before, n, behind) += from (before, wide, behind), by the map from wide to n positions; doubles. */

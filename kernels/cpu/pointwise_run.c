@@ -82,8 +82,10 @@ static void flat_job(void *ud, int64_t job, int thread) {
   else flat_blocks(t, pos, pos + n);
 }
 
-/* Whether all operands are row-major f32, f16 or bf16 of the output's size, or single values; then it is done. */
-static bool run_flat(ampl_ctx *ctx, int op, ampl_tensor *y, ampl_tensor *const *x, int nin, const ampl_value *p) {
+/* Whether all operands are row-major f32, f16 or bf16 of the output's size, or single values; then it is done, and `s`
+ * says how. */
+static bool run_flat(ampl_ctx *ctx, int op, ampl_tensor *y, ampl_tensor *const *x, int nin, const ampl_value *p,
+                     ampl_status *s) {
   flat t = {.out = y->data, .n = y->numel, .nin = nin, .p = p, .dtype = -1, .out_dtype = y->dtype};
   splat one[OPERANDS];
   for (int k = 0; k < nin; k++) {
@@ -105,7 +107,8 @@ static bool run_flat(ampl_ctx *ctx, int op, ampl_tensor *y, ampl_tensor *const *
   }
   t.f = AMPL_CPU_BEST(ampl_pointwise_table)->f[op];
   if (t.n <= CHUNK) flat_job(&t, 0, 0);
-  else ampl_cpu_parallel(ampl_cpu_threads_for(ctx, 0.5 * (double)t.n), (t.n + CHUNK - 1) / CHUNK, flat_job, &t);
+  else
+    *s = ampl_cpu_parallel(ctx, ampl_cpu_threads_for(ctx, 0.5 * (double)t.n), (t.n + CHUNK - 1) / CHUNK, flat_job, &t);
   return true;
 }
 
@@ -225,7 +228,7 @@ static void do_blocks(plan *t, const place *at, int64_t pos, int64_t end) {
 /* ------------------------------------------------------------------------------------------------ slabs ----------- */
 
 /* Brings elements pos to end of the operands that lie crosswise into order, and returns where everything is now. */
-static place take_slab(ampl_ctx *ctx, plan *t, int64_t pos, int64_t end, char *scratch) {
+static place take_slab(plan *t, int64_t pos, int64_t end, char *scratch) {
   place at = t->at;
   for (int k = 1; k <= t->nin; k++) {
     ampl_cpu_stream *s = &at.s[k];
@@ -239,7 +242,8 @@ static place take_slab(ampl_ctx *ctx, plan *t, int64_t pos, int64_t end, char *s
       strides[i] = step;
       step *= shape[i];
     }
-    ampl_cpu_move(ctx, size, nd, shape, scratch, strides, from, s->stride + d);
+    const ampl_status moved = ampl_cpu_move(NULL, size, nd, shape, scratch, strides, from, s->stride + d);
+    (void)moved;                        /* without a context nothing ends it */
     s->data = scratch, s->nd = 1, s->shape[0] = s->n, s->stride[0] = 1;
     at.first[k] = -pos;
     scratch += (size_t)(t->slab_rows * t->slab_inner) * size;
@@ -306,15 +310,12 @@ static bool plan_period(plan *t) {
 
 /* ------------------------------------------------------------------------------------------------ running --------- */
 
-typedef struct work { ampl_ctx *ctx; plan *t; } work;
-
 static void job(void *ud, int64_t job, int thread) {
-  const work *w = ud;
-  plan *t = w->t;
+  plan *t = ud;
   int64_t pos = job * t->job, end = pos + t->job < t->at.s[0].n ? pos + t->job : t->at.s[0].n;
   if (t->slab_dim >= 0) {
     slab_range(t, job, &pos, &end);
-    const place at = take_slab(w->ctx, t, pos, end, t->scratch + (size_t)thread * t->scratch_bytes);
+    const place at = take_slab(t, pos, end, t->scratch + (size_t)thread * t->scratch_bytes);
     do_runs(t, &at, pos, end);
   } else if (t->gather) {
     do_blocks(t, &t->at, pos, end);
@@ -361,9 +362,9 @@ static ampl_status run_plan(ampl_ctx *ctx, int op, ampl_tensor *y, ampl_tensor *
       if (goes_through_block(&t, k)) t.most = BLOCK;
   }
   const int64_t jobs = t.slab_dim >= 0 ? slab_jobs(&t) : (y->numel + t.job - 1) / t.job;
-  ampl_cpu_parallel(threads, jobs, job, &(work){ctx, &t});
+  const ampl_status s = ampl_cpu_parallel(ctx, threads, jobs, job, &t);
   if (t.scratch) ampl_cpu_scratch_put(ctx, t.scratch, t.scratch_bytes * (size_t)threads);
-  return t.zero_divisor ? ampl_error(ctx, AMPL_EVALUE, "integer division by zero") : AMPL_OK;
+  return t.zero_divisor ? ampl_error(ctx, AMPL_EVALUE, "integer division by zero") : s;
 }
 
 /* Whether writing y may change elements of x that are still to be read. */
@@ -386,10 +387,10 @@ static ampl_status run_aside(ampl_ctx *ctx, int op, ampl_tensor *y, ampl_tensor 
   copy.data = ampl_cpu_scratch_get(ctx, bytes);
   if (!copy.data) return ampl_error(ctx, AMPL_ENOMEM, "no memory for a copy of %s", ampl_tensor_text(ctx, x[k]));
   for (int d = copy.ndim - 1; d >= 0; step *= copy.shape[d--]) copy.strides[d] = step;
-  ampl_cpu_copy_all(ctx, &copy, x[k]);
+  ampl_status s = ampl_cpu_copy_all(ctx, &copy, x[k]);
   memcpy(all, x, (size_t)nin * sizeof *x);
   all[k] = &copy;
-  const ampl_status s = ampl_cpu_pointwise(ctx, op, y, all, nin, p);
+  if (s == AMPL_OK) s = ampl_cpu_pointwise(ctx, op, y, all, nin, p);
   ampl_cpu_scratch_put(ctx, copy.data, bytes);
   return s;
 }
@@ -399,6 +400,7 @@ ampl_status ampl_cpu_pointwise(ampl_ctx *ctx, int op, ampl_tensor *y, ampl_tenso
   if (y->numel == 0) return AMPL_OK;
   for (int k = 0; k < nin; k++)
     if (in_the_way(y, x[k]) && x[k]->numel > 0) return run_aside(ctx, op, y, x, nin, p, k);
-  if (y->flags & AMPL_T_CONTIGUOUS && run_flat(ctx, op, y, x, nin, p)) return AMPL_OK;
+  ampl_status s = AMPL_OK;
+  if (y->flags & AMPL_T_CONTIGUOUS && run_flat(ctx, op, y, x, nin, p, &s)) return s;
   return run_plan(ctx, op, y, x, nin, p);
 }

@@ -100,6 +100,7 @@ static ampl_status run_pass(ampl_ctx *ctx, pass *s, const images *image, const i
   s->image.lanes = lanes ? s->c : 1;
   const size_t at_bytes = (size_t)(threads * s->image.lanes) * sizeof(int64_t);
   s->at = ampl_cpu_scratch_get(ctx, at_bytes);
+  ampl_status status = AMPL_ENOMEM;
   if (windows && s->at) {
     for (int64_t o = 0; o < oh; o++) windows[o] = window_at(p, 0, o, h);
     for (int64_t o = 0; o < ow; o++) windows[oh + o] = window_at(p, 1, o, w);
@@ -109,12 +110,11 @@ static ampl_status run_pass(ampl_ctx *ctx, pass *s, const images *image, const i
     memcpy(s->image.xs, image->stride + 2, sizeof s->image.xs);
     memcpy(s->image.ys, grid->stride + 2, sizeof s->image.ys);
     memcpy(s->image.ps, s->places.stride + 2, sizeof s->image.ps);
-    ampl_cpu_parallel(threads, jobs, run_image, s);
+    status = ampl_cpu_parallel(ctx, threads, jobs, run_image, s);
   }
-  const bool done = windows && s->at;
   if (windows) ampl_cpu_scratch_put(ctx, windows, table);
   if (s->at) ampl_cpu_scratch_put(ctx, s->at, at_bytes);
-  return done ? AMPL_OK : AMPL_ENOMEM;
+  return status;
 }
 
 static const ampl_cpu_pool *loops(const ampl_tensor *t) {

@@ -37,13 +37,14 @@ static void job(void *ud, int64_t job, int thread) {
 }
 
 /* Fills y block by block; x may be NULL.  `cost`: nanoseconds an element. */
-static void run(ampl_ctx *ctx, draw *d, ampl_tensor *y, const ampl_tensor *x, double cost) {
-  if (y->numel == 0) return;
+static ampl_status run(ampl_ctx *ctx, draw *d, ampl_tensor *y, const ampl_tensor *x, double cost) {
+  if (y->numel == 0) return AMPL_OK;
   ampl_cpu_stream s[2];
   ampl_cpu_streams(x ? 2 : 1, (const ampl_tensor *const[]){y, x}, y->ndim, y->shape, false, s);
   d->y = s[0];
   if (x) d->x = s[1];
-  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, cost * (double)y->numel), (y->numel + CHUNK - 1) / CHUNK, job, d);
+  return ampl_cpu_parallel(ctx, ampl_cpu_threads_for(ctx, cost * (double)y->numel), (y->numel + CHUNK - 1) / CHUNK,
+                           job, d);
 }
 
 /* Takes the draw of y from the context's stream. */
@@ -86,15 +87,13 @@ static void normal_block(draw *d, int64_t pos, int64_t n) {
 static ampl_status uniform(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   draw d = take(ctx, out[0], uniform_block);
   (void)in;
-  run(ctx, &d, out[0], NULL, 1);
-  return AMPL_OK;
+  return run(ctx, &d, out[0], NULL, 1);
 }
 
 static ampl_status normal(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   draw d = take(ctx, out[0], normal_block);
   (void)in;
-  run(ctx, &d, out[0], NULL, 3);
-  return AMPL_OK;
+  return run(ctx, &d, out[0], NULL, 3);
 }
 
 /* ------------------------------------------------------------------------------------------------ integers -------- */
@@ -122,8 +121,7 @@ static ampl_status randint(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out
   draw d = take(ctx, out[0], integer_block);
   d.low = in->p[0].i;
   d.range = (uint64_t)in->p[1].i - (uint64_t)d.low;
-  run(ctx, &d, out[0], NULL, 3);
-  return AMPL_OK;
+  return run(ctx, &d, out[0], NULL, 3);
 }
 
 /* From the last place down, each is swapped with one that is not behind it. */
@@ -176,7 +174,7 @@ static ampl_status bernoulli(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **o
   draw d = take(ctx, out[0], bernoulli_block);
   int64_t at[AMPL_RANK_MAX], left;
   double value;
-  run(ctx, &d, out[0], x, 3);
+  AMPL_TRY(run(ctx, &d, out[0], x, 3));
   if ((left = d.bad) == INT64_MAX) return AMPL_OK;
   const int64_t offset = ampl_cpu_offset(&d.x, left);
   for (int k = x->ndim - 1; k >= 0; left /= x->shape[k--]) at[k] = ampl_shown(ctx, left % x->shape[k]);
@@ -208,26 +206,24 @@ static void dropout_block(draw *d, int64_t pos, int64_t n) {
   ampl_cpu_store(&d->y, AMPL_WORK_F32, 0, pos, n, y);
 }
 
-static void drop(ampl_ctx *ctx, draw *d, ampl_tensor *y, const ampl_tensor *x, double p) {
+static ampl_status drop(ampl_ctx *ctx, draw *d, ampl_tensor *y, const ampl_tensor *x, double p) {
   const double limit = p * 0x1p24;
   d->limit = (uint32_t)limit + (limit > (double)(uint32_t)limit);
   d->scale = p < 1 ? 1 / (1 - p) : 0;
-  run(ctx, d, y, x, 1.5);
+  return run(ctx, d, y, x, 1.5);
 }
 
 static ampl_status dropout(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   draw d = take(ctx, out[0], dropout_block);
   memcpy(out[1]->data, (uint64_t[]){d.seed, d.first}, 2 * sizeof(uint64_t));
-  drop(ctx, &d, out[0], in->t[0], in->p[0].f);
-  return AMPL_OK;
+  return drop(ctx, &d, out[0], in->t[0], in->p[0].f);
 }
 
 static ampl_status dropout_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   uint64_t state[2];
   memcpy(state, in->t[1]->data, sizeof state);
   draw d = {.block = dropout_block, .seed = state[0], .first = state[1]};
-  drop(ctx, &d, out[0], in->t[0], in->p[0].f);
-  return AMPL_OK;
+  return drop(ctx, &d, out[0], in->t[0], in->p[0].f);
 }
 
 const ampl_kernel ampl_cpu_random_kernels[] = {

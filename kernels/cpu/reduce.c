@@ -233,10 +233,11 @@ ampl_status ampl_cpu_reduce (ampl_ctx *ctx, const ampl_cpu_reduction *r) {
   if (p.chunks > 1 && !(p.parts = ampl_cpu_scratch_get(ctx, bytes)))
     return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of partial results", bytes);
   double cost = r->fold >= AMPL_FOLD_LOG_SUM_EXP ? 4 : r->fold == AMPL_FOLD_MOMENTS ? 0.5 : 0.25;
-  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, cost * (double)r->x->numel), p.jobs, rows ? row_job : col_job, &p);
+  const ampl_status s = ampl_cpu_parallel(ctx, ampl_cpu_threads_for(ctx, cost * (double)r->x->numel), p.jobs,
+                                          rows ? row_job : col_job, &p);
   if (p.chunks > 1) {
-    gather_chunks(&p);
+    if (s == AMPL_OK) gather_chunks(&p);
     ampl_cpu_scratch_put(ctx, p.parts, bytes);
   }
-  return AMPL_OK;
+  return s;
 }

@@ -132,9 +132,7 @@ static ampl_status run_scan (ampl_ctx *ctx, const ampl_args *in, ampl_tensor *y,
   s.m = s.x[0].shape[s.x[0].nd - 1];
   s.tiles = (s.m + TILE - 1) / TILE;
   int threads = ampl_cpu_threads_for(ctx, 3.0 * (double)x->numel);
-  if (tiled) ampl_cpu_parallel(threads, s.lines / s.m * s.tiles, tile_job, &s);
-  else ampl_cpu_parallel(threads, s.lines, line_job, &s);
-  return AMPL_OK;
+  return ampl_cpu_parallel(ctx, threads, tiled ? s.lines / s.m * s.tiles : s.lines, tiled ? tile_job : line_job, &s);
 }
 
 static ampl_status cumsum (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {

@@ -52,8 +52,7 @@ static ampl_status view_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor
   size_t size = ampl_dtype_size((ampl_dtype)dx->dtype);
   if (dy->numel > 0 && may_overlap(dy->ndim, dy->shape, stride)) return add_windows(ctx, dx, dy, stride, offset);
   if (dy->numel < dx->numel) ampl_cpu_zero(dx->data, (size_t)dx->numel * size);
-  ampl_cpu_move(ctx, size, dy->ndim, dy->shape, ampl_cpu_at(dx, offset), stride, dy->data, dy->strides);
-  return AMPL_OK;
+  return ampl_cpu_move(ctx, size, dy->ndim, dy->shape, ampl_cpu_at(dx, offset), stride, dy->data, dy->strides);
 }
 
 const ampl_kernel ampl_cpu_slice_kernels[] = {{"view_backward", AMPL_F32, view_backward},

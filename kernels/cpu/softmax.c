@@ -223,11 +223,11 @@ static ampl_status run (ampl_ctx *ctx, int count, const ampl_tensor *const *t, i
     s.scratch = ampl_cpu_scratch_get(ctx, bytes);
     if (!s.scratch) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of scratch", bytes);
   }
-  if (s.tiled) ampl_cpu_parallel(threads, s.lines / s.m * s.tiles, back ? back_tile_job : tile_job, &s);
-  else if (back) ampl_cpu_parallel(threads, s.lines, back_line_job, &s);
-  else ampl_cpu_parallel(threads, (s.lines + s.group - 1) / s.group, line_job, &s);
+  const ampl_cpu_job_fn fn = s.tiled ? back ? back_tile_job : tile_job : back ? back_line_job : line_job;
+  const int64_t jobs = s.tiled ? s.lines / s.m * s.tiles : (s.lines + s.group - 1) / s.group;
+  const ampl_status status = ampl_cpu_parallel(ctx, threads, jobs, fn, &s);
   if (s.scratch) ampl_cpu_scratch_put(ctx, s.scratch, bytes);
-  return AMPL_OK;
+  return status;
 }
 
 static ampl_status softmax (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {

@@ -237,9 +237,9 @@ static ampl_status order_lines(ampl_ctx *ctx, const ampl_tensor *x, int64_t d, i
   w.each = ampl_cpu_sort_room(w.n) + (size_t)k * sizeof(int64_t);
   if (!(w.room = ampl_cpu_scratch_get(ctx, w.each * (size_t)threads)))
     return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of keys", w.each * (size_t)threads);
-  ampl_cpu_parallel(threads, lines, sort_job, &w);
+  const ampl_status s = ampl_cpu_parallel(ctx, threads, lines, sort_job, &w);
   ampl_cpu_scratch_put(ctx, w.room, w.each * (size_t)threads);
-  return AMPL_OK;
+  return s;
 }
 
 static ampl_status sort(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {

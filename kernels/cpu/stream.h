@@ -75,6 +75,8 @@ void ampl_cpu_widen (ampl_cpu_work w, void *dst, int dtype, const void *src, int
 void ampl_cpu_narrow (ampl_cpu_work w, const void *src, int dtype, void *dst, int64_t step, int64_t n);
 
 /* Threads for `work` operations of about a nanosecond: 1 for what is done in 50 us. */
-static inline int ampl_cpu_threads_for (const ampl_ctx *ctx, double work) { return work < 5e4 ? 1 : ampl_threads(ctx); }
+static inline int ampl_cpu_threads_for (const ampl_ctx *ctx, double work) {
+  return work < 5e4 || !ctx ? 1 : ampl_threads(ctx);
+}
 
 #endif

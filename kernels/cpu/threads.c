@@ -8,6 +8,7 @@
  * The helpers serve one call at a time: a call from another thread, or from inside a job, runs on its caller alone.
  * After fork the child starts with helpers of its own. */
 #include "cpu.h"
+#include "ctx.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -23,7 +24,7 @@ static int             places, taken;                           /* helpers that 
 static bool            open;                                    /* whether joining is still possible */
 static atomic_int      busy;                                    /* helpers at work; changed under lock */
 static atomic_uint     calls;                                   /* changed under lock at every call */
-static struct { ampl_cpu_job_fn fn; void *ud; int64_t jobs; } call;
+static struct { ampl_ctx *ctx; ampl_cpu_job_fn fn; void *ud; int64_t jobs; } call;
 static _Atomic int64_t next;                                    /* the next job */
 
 static void pause_briefly (void) {
@@ -32,9 +33,26 @@ static void pause_briefly (void) {
 #endif
 }
 
-static void run_jobs (ampl_cpu_job_fn fn, void *ud, int64_t jobs, int thread) {
+/* That a job was left out, or left, is kept apart from the wish, which may be taken back meanwhile. */
+bool ampl_cpu_stop (ampl_ctx *ctx) {
+  if (!ctx || !ampl_should_stop(ctx)) return false;
+  atomic_store_explicit(&ctx->stopped, true, memory_order_relaxed);
+  return true;
+}
+
+ampl_status ampl_cpu_poll (ampl_ctx *ctx) {
+  return ampl_cpu_stop(ctx) ? ampl_error(ctx, AMPL_EINTR, "interrupted") : AMPL_OK;
+}
+
+static ampl_status outcome (ampl_ctx *ctx) {
+  const bool stopped = ctx && atomic_load_explicit(&ctx->stopped, memory_order_relaxed);
+  return stopped ? ampl_error(ctx, AMPL_EINTR, "interrupted") : AMPL_OK;
+}
+
+static void run_jobs (ampl_ctx *ctx, ampl_cpu_job_fn fn, void *ud, int64_t jobs, int thread) {
   int64_t job;
-  while ((job = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed)) < jobs) fn(ud, job, thread);
+  while ((job = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed)) < jobs && !ampl_cpu_stop(ctx))
+    fn(ud, job, thread);
 }
 
 static void *help (void *unused) {
@@ -52,7 +70,7 @@ static void *help (void *unused) {
     const int thread = ++taken;
     atomic_fetch_add(&busy, 1);
     pthread_mutex_unlock(&lock);
-    run_jobs(call.fn, call.ud, call.jobs, thread);
+    run_jobs(call.ctx, call.fn, call.ud, call.jobs, thread);
     pthread_mutex_lock(&lock);
     if (atomic_fetch_sub(&busy, 1) == 1) pthread_cond_signal(&idle);
     pthread_mutex_unlock(&lock);
@@ -87,25 +105,26 @@ static void start_helpers (int n) {
   pthread_attr_destroy(&attr);
 }
 
-void ampl_cpu_parallel (int threads, int64_t jobs, ampl_cpu_job_fn fn, void *ud) {
+ampl_status ampl_cpu_parallel (ampl_ctx *ctx, int threads, int64_t jobs, ampl_cpu_job_fn fn, void *ud) {
   if (threads > jobs) threads = (int)jobs;
   if (threads <= 1 || pthread_mutex_trylock(&in_use) != 0) {
-    for (int64_t job = 0; job < jobs; job++) fn(ud, job, 0);
-    return;
+    for (int64_t job = 0; job < jobs && !ampl_cpu_stop(ctx); job++) fn(ud, job, 0);
+    return outcome(ctx);
   }
   pthread_mutex_lock(&lock);
   start_helpers(threads - 1);
-  call.fn = fn, call.ud = ud, call.jobs = jobs;
+  call.ctx = ctx, call.fn = fn, call.ud = ud, call.jobs = jobs;
   atomic_store(&next, 0);
   places = threads - 1, taken = 0, open = true;
   atomic_fetch_add(&calls, 1);
   pthread_cond_broadcast(&work);
   pthread_mutex_unlock(&lock);
-  run_jobs(fn, ud, jobs, 0);
+  run_jobs(ctx, fn, ud, jobs, 0);
   for (int i = 0; i < SPINS && atomic_load_explicit(&busy, memory_order_relaxed) > 0; i++) pause_briefly();
   pthread_mutex_lock(&lock);
   open = false;
   while (atomic_load(&busy) > 0) pthread_cond_wait(&idle, &lock);
   pthread_mutex_unlock(&lock);
   pthread_mutex_unlock(&in_use);
+  return outcome(ctx);
 }

@@ -15,8 +15,7 @@ static ampl_status tile(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
     axis[2 * d] = (ampl_cpu_axis){y->shape[d] / size, 0, NULL};
     axis[2 * d + 1] = (ampl_cpu_axis){size, of_x < 0 ? 0 : x->strides[of_x], NULL};
   }
-  ampl_cpu_pick(ctx, ampl_dtype_size((ampl_dtype)y->dtype), 2 * y->ndim, axis, y->data, x->data, NULL);
-  return AMPL_OK;
+  return ampl_cpu_pick(ctx, ampl_dtype_size((ampl_dtype)y->dtype), 2 * y->ndim, axis, y->data, x->data, NULL);
 }
 
 static ampl_status repeat_positions(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {

@@ -37,9 +37,8 @@ static ampl_status tri(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out, bo
   int64_t k = in->p[0].i;               /* beyond the matrix it makes no difference how far */
   w.diagonal = k < -w.rows ? -w.rows : k > w.columns ? w.columns : k;
   w.each = 1 + (int64_t)(64 << 10) / (w.columns * (int64_t)w.size);
-  ampl_cpu_parallel(ampl_cpu_threads_for(ctx, (double)x->numel * (double)w.size / 8), (w.n + w.each - 1) / w.each,
-                    triangle_job, &w);
-  return AMPL_OK;
+  return ampl_cpu_parallel(ctx, ampl_cpu_threads_for(ctx, (double)x->numel * (double)w.size / 8),
+                           (w.n + w.each - 1) / w.each, triangle_job, &w);
 }
 
 static ampl_status tril(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) { return tri(ctx, in, out, true); }
@@ -54,9 +53,8 @@ static ampl_status diag(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   size_t size = ampl_dtype_size((ampl_dtype)x->dtype);
   if (matrix == y) ampl_cpu_zero(y->data, (size_t)y->numel * size);
   if (n == 0) return AMPL_OK;
-  if (matrix == y) ampl_cpu_move(ctx, size, 1, &n, ampl_cpu_at(y, first), &step, x->data, x->strides);
-  else ampl_cpu_move(ctx, size, 1, &n, y->data, y->strides, ampl_cpu_at(x, first), &step);
-  return AMPL_OK;
+  return matrix == y ? ampl_cpu_move(ctx, size, 1, &n, ampl_cpu_at(y, first), &step, x->data, x->strides)
+                     : ampl_cpu_move(ctx, size, 1, &n, y->data, y->strides, ampl_cpu_at(x, first), &step);
 }
 
 const ampl_kernel ampl_cpu_tri_kernels[] = {{"tril", AMPL_DTYPE_NONE, tril},

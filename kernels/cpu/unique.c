@@ -48,7 +48,7 @@ static ampl_status unique_elements(ampl_ctx *ctx, const ampl_args *in, ampl_tens
   char *flat = scratch + room + n * 8;          /* elements of at most 8 bytes */
   int64_t dense[AMPL_RANK_MAX], step = 1;
   for (int d = x->ndim - 1; d >= 0; d--) dense[d] = step, step *= x->shape[d];
-  ampl_cpu_move(ctx, (size_t)size, x->ndim, x->shape, flat, dense, x->data, x->strides);
+  AMPL_TRY(ampl_cpu_move(ctx, (size_t)size, x->ndim, x->shape, flat, dense, x->data, x->strides));
   ampl_cpu_sort(x->dtype, flat, 1, n, false, f.order, scratch);
   ampl_cpu_sort_keys(x->dtype, flat, 1, n, key);
   for (int64_t i = 0; i < n; i++) {
@@ -135,7 +135,8 @@ static ampl_status unique_slices(ampl_ctx *ctx, const ampl_args *in, ampl_tensor
   AMPL_TRY(ampl_cpu_new(ctx, x, x->dtype, x->ndim, shape, &out[0]));
   ampl_cpu_axis axis[AMPL_RANK_MAX];
   for (int k = 0; k < x->ndim; k++) axis[k] = (ampl_cpu_axis){shape[k], x->strides[k], k == d ? kept : NULL};
-  ampl_cpu_pick(ctx, ampl_dtype_size((ampl_dtype)x->dtype), x->ndim, axis, out[0]->data, x->data, NULL);
+  AMPL_TRY(
+      ampl_cpu_pick(ctx, ampl_dtype_size((ampl_dtype)x->dtype), x->ndim, axis, out[0]->data, x->data, NULL));
   return tell(ctx, in, &f, 1, &n, out);
 }
 

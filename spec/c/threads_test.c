@@ -26,7 +26,7 @@ static void job_fn (void *ud, int64_t job, int thread) {
   atomic_fetch_add(&r->ran[job], 1);
   if (r->nested && job % 50 == 0) {
     atomic_int inner[20] = {0};
-    ampl_cpu_parallel(4, 20, one, inner);
+    if (ampl_cpu_parallel(NULL, 4, 20, one, inner) != AMPL_OK) atomic_fetch_add(&r->wrong, 1);
     for (int i = 0; i < 20; i++)
       if (inner[i] != 1) atomic_fetch_add(&r->wrong, 1);
   }
@@ -36,8 +36,8 @@ static void job_fn (void *ud, int64_t job, int thread) {
 /* The number of faults in a call. */
 static int call (int threads, int64_t jobs, int nested) {
   record r = {.nested = nested};
-  ampl_cpu_parallel(threads, jobs, job_fn, &r);
-  int faults = atomic_load(&r.wrong);
+  int faults = ampl_cpu_parallel(NULL, threads, jobs, job_fn, &r) != AMPL_OK;
+  faults += atomic_load(&r.wrong);
   for (int64_t i = 0; i < JOBS; i++) faults += atomic_load(&r.ran[i]) != (i < jobs);
   return faults;
 }
