@@ -1,20 +1,31 @@
 /* csv.c: reads tables of numbers written as text.
  *
- * The file is read once, a line at a time; numbers are kept in the result's dtype in a buffer that doubles.  A number
- * is parsed in one step where that is exact (at most 15 digits, a power of ten up to 22), else by strtod in the C
- * locale, so a host's decimal comma changes nothing. */
-#define _GNU_SOURCE /* strtod_l */
+ * The file is read once, a line at a time.  Numbers are kept in their tensor's dtype in blocks, each twice as long as
+ * the one before, and copied into the tensor when their number is known; all of it counts against the memory limit. */
+#define _GNU_SOURCE /* strcasecmp_l */
 #include "file.h"
+#include "number.h"
 
-#include <locale.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #define LINE_MAX_BYTES (1u << 26) /* a longer line is no table */
-#define FIELD_MAX      400        /* bytes of a number: every double has a shorter name */
+#define BLOCK_MIN      1024       /* elements of the first block, and of the longest */
+#define BLOCK_MAX      (1 << 22)
+
+typedef struct block {
+  struct block *next;
+  int64_t n, room;
+  char data[];
+} block;
+
+/* Numbers of one dtype, added one by one. */
+typedef struct column {
+  ampl_dtype dtype;
+  block *first, *last;
+} column;
 
 typedef struct reader {
   ampl_ctx *ctx;
@@ -23,57 +34,59 @@ typedef struct reader {
   locale_t c_locale;
   char buffer[1u << 16]; /* what was read and not yet taken: [from, to) */
   size_t from, to;
-  char *line; /* the current one, ended by 0 */
-  size_t used, room;
-  int64_t number;               /* of the line, from 1 */
-  char separator;               /* ' ': blanks */
-  int64_t columns;              /* -1: no line yet */
-  int64_t rows, wide, capacity; /* capacity in elements, wide: bytes of one */
-  char *values;
-  char **names;
-  int64_t nnames;
+  bool after_cr;    /* the last line ended in CR: a LF that follows belongs to it */
+  ampl_buffer room; /* of the line */
+  char *line;       /* the current one, ended by 0 */
+  size_t used;
+  ampl_buffer copy; /* of a line that is looked at first */
+  int64_t number;   /* of the line, from 1 */
+  char separator;   /* ' ': blanks */
+  int64_t columns, label, rows; /* label: the column's number, -1: none */
+  column values, labels;
+  struct table *table; /* with the names, once there are any */
 } reader;
 
-#define DAMAGED(r, ...) ampl_error((r)->ctx, AMPL_EFORMAT, "%.300s: line %lld" __VA_ARGS__)
-#define AT(r)           (r)->stream.path, (long long)(r)->number
-
-static ampl_status no_memory(reader *r) {
-  return ampl_error(r->ctx, AMPL_ENOMEM, "%.300s: out of memory at line %lld", AT(r));
-}
+#define DAMAGED(r, ...) ampl_error((r)->ctx, AMPL_EFORMAT, "%s: line %lld" __VA_ARGS__)
+#define AT(r)           (r)->stream.shown, (long long)(r)->number
 
 /* ------------------------------------------------------------------------------------------------ lines ----------- */
 
 static ampl_status grow_line(reader *r, size_t bytes) {
-  if (r->used + bytes + 1 <= r->room) return AMPL_OK;
-  size_t room = r->room ? r->room : 4096;
-  while (room < r->used + bytes + 1) room *= 2;
-  if (room > LINE_MAX_BYTES) return DAMAGED(r, " is longer than %u bytes: this is no table", AT(r), LINE_MAX_BYTES);
-  char *line = realloc(r->line, room);
-  if (!line) return no_memory(r);
-  r->line = line;
-  r->room = room;
+  if (r->used + bytes + 1 > LINE_MAX_BYTES)
+    return DAMAGED(r, " is longer than %u bytes: this is no table", AT(r), LINE_MAX_BYTES);
+  AMPL_TRY(ampl_buffer_grow(&r->room, r->used, r->used + bytes + 1));
+  r->line = r->room.p;
   return AMPL_OK;
 }
 
-/* The next line without its end, blanks around it, and (before the first) the byte order mark; *end when there is none.
- */
+/* Where the line that begins at s ends: at a LF or a CR; NULL: not in these n bytes. */
+static const char *line_end(const char *s, size_t n) {
+  const char *lf = memchr(s, '\n', n), *cr = memchr(s, '\r', lf ? (size_t)(lf - s) : n);
+  return cr ? cr : lf;
+}
+
+/* The next line without its end and (before the first) the byte order mark; *end when there is none. */
 static ampl_status next_line(reader *r, bool *end) {
+  bool any = false;
   r->used = 0;
   r->number++;
-  bool any = false;
   for (;;) {
     if (r->from == r->to) {
       r->from = 0;
       AMPL_TRY(ampl_stream_read(&r->stream, r->buffer, sizeof r->buffer, &r->to));
       if (r->to == 0) break;
     }
+    if (r->after_cr && r->buffer[r->from] == '\n') r->from++;
+    r->after_cr = false;
+    if (r->from == r->to) continue;
     any = true;
-    const char *start = r->buffer + r->from, *stop = memchr(start, '\n', r->to - r->from);
+    const char *start = r->buffer + r->from, *stop = line_end(start, r->to - r->from);
     const size_t n = stop ? (size_t)(stop - start) : r->to - r->from;
     AMPL_TRY(grow_line(r, n));
     memcpy(r->line + r->used, start, n);
     r->used += n;
     r->from += n + (stop ? 1 : 0);
+    r->after_cr = stop && *stop == '\r';
     if (stop) break;
   }
   *end = !any;
@@ -87,18 +100,32 @@ static ampl_status next_line(reader *r, bool *end) {
   return AMPL_OK;
 }
 
-static bool blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+static bool blank(char c) { return c == ' ' || c == '\t'; }
 
 static bool empty(const char *s) {
   while (blank(*s)) s++;
   return *s == 0;
 }
 
-/* The next line that is not empty. */
+/* Where a comment begins in a line, outside quotes; NULL: nowhere. */
+static char *find_comment(const reader *r, char *s) {
+  bool quoted = false;
+  if (!r->o.comment) return NULL;
+  for (; *s; s++) {
+    if (*s == '"') quoted = !quoted;
+    if (*s == r->o.comment && !quoted) return s;
+  }
+  return NULL;
+}
+
+/* The next line that holds more than blanks and a comment. */
 static ampl_status next_row(reader *r, bool *end) {
-  do AMPL_TRY(next_line(r, end));
-  while (!*end && empty(r->line));
-  return AMPL_OK;
+  for (;;) {
+    AMPL_TRY(next_line(r, end));
+    const char *s = r->line;
+    while (blank(*s)) s++;
+    if (*end || (*s && !(r->o.comment && *s == r->o.comment))) return AMPL_OK;
+  }
 }
 
 /* ------------------------------------------------------------------------------------------------ fields ---------- */
@@ -110,22 +137,23 @@ static char find_separator(const char *line) {
 }
 
 /* Cuts the field that begins at *s out of the line: ends it by 0, steps *s behind it, without blanks and quotes.  *s is
- * NULL behind the last. */
-static ampl_status next_field(reader *r, int64_t column, char **s, char **field) {
+ * NULL behind the last.  EINTR ends long lines. */
+static ampl_status next_field(reader *r, int64_t at, char **s, char **field) {
   char *p = *s;
   const char sep = r->separator;
+  if (at % 1024 == 0) AMPL_TRY(ampl_file_poll(r->ctx));
   while (blank(*p) && (sep == ' ' || *p != sep)) p++;
   char *start = p, *stop;
   if (*p == '"') {
     start = stop = ++p;
     for (;; p++) {
-      if (*p == 0) return DAMAGED(r, ", column %lld: the quote is not closed", AT(r), (long long)column);
+      if (*p == 0) return DAMAGED(r, ", column %lld: the quote is not closed", AT(r), (long long)at);
       if (*p == '"' && *++p != '"') break;
       *stop++ = *p;
     }
     while (blank(*p) && *p != sep) p++;
     if (*p != 0 && *p != sep && !(sep == ' ' && blank(p[-1])))
-      return DAMAGED(r, ", column %lld: text behind a closing quote", AT(r), (long long)column);
+      return DAMAGED(r, ", column %lld: text behind a closing quote", AT(r), (long long)at);
   } else {
     while (*p != 0 && *p != sep && !(sep == ' ' && blank(*p))) p++;
     for (stop = p; stop > start && blank(stop[-1]); stop--) {
@@ -139,151 +167,253 @@ static ampl_status next_field(reader *r, int64_t column, char **s, char **field)
   return AMPL_OK;
 }
 
-static bool special_number(const char *s, double *out) {
-  const bool minus = *s == '-';
-  if (*s == '-' || *s == '+') s++;
-  if (strcasecmp(s, "nan") == 0)
-    *out = NAN;
-  else if (strcasecmp(s, "inf") == 0 || strcasecmp(s, "infinity") == 0)
-    *out = minus ? -INFINITY : INFINITY;
-  else
-    return false;
-  return true;
+/* The next field of a line from *s on, which counts in *at from 1; *field is NULL at the end. */
+static ampl_status each_field(reader *r, int64_t *at, char **s, char **field) {
+  *field = NULL;
+  if (!*s || (r->separator == ' ' && empty(*s))) return AMPL_OK;
+  return next_field(r, ++*at, s, field);
 }
 
-/* The number that `s` is, all of it. */
-static bool number(const reader *r, const char *s, double *out) {
-  static const double ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                               1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-  const char *p = s;
-  uint64_t digits = 0;
-  int n = 0, scale = 0, exponent = 0; /* digits that count, digits behind the point */
-  bool point = false, some = false;
-  if (*p == '-' || *p == '+') p++;
-  for (; (*p >= '0' && *p <= '9') || (*p == '.' && !point); p++) {
-    if (*p == '.') {
-      point = true;
-      continue;
-    }
-    some = true;
-    if (digits || *p != '0') n++;
-    if (n < 19) digits = digits * 10 + (uint64_t)(*p - '0');
-    scale += point;
+/* What the fields of a line are. */
+typedef struct fields {
+  int64_t all, numbers, words; /* words: neither numbers nor empty nor a sign for a missing number */
+} fields;
+
+static bool missing(const reader *r, const char *s) {
+  static const char *const signs[] = {"", "na", "n/a", "#n/a", "null", "nil", "none", "missing", "?", "-", ".", "*"};
+  for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+    if (strcasecmp_l(s, signs[i], r->c_locale) == 0) return true;
+  return false;
+}
+
+/* Looks at the fields of the current line, up to `stop` if that is not NULL; the line stays as it is. */
+static ampl_status look(reader *r, const char *stop, fields *out) {
+  const size_t n = stop ? (size_t)(stop - r->line) : r->used;
+  double v;
+  *out = (fields){0};
+  AMPL_TRY(ampl_buffer_grow(&r->copy, 0, n + 1));
+  char *s = memcpy(r->copy.p, r->line, n), *field;
+  s[n] = 0;
+  r->separator = r->o.separator ? r->o.separator : find_separator(s);
+  for (;;) {
+    AMPL_TRY(each_field(r, &out->all, &s, &field));
+    if (!field) return AMPL_OK;
+    if (ampl_number_parse(field, r->c_locale, &v))
+      out->numbers++;
+    else if (!missing(r, field))
+      out->words++;
   }
-  if (!some) return special_number(s, out);
-  if (*p == 'e' || *p == 'E') {
-    const bool minus = *++p == '-';
-    if (*p == '-' || *p == '+') p++;
-    if (*p < '0' || *p > '9') return false;
-    for (; *p >= '0' && *p <= '9'; p++)
-      if (exponent < 100000) exponent = exponent * 10 + (*p - '0');
-    if (minus) exponent = -exponent;
+}
+
+/* ------------------------------------------------------------------------------------------------ columns --------- */
+
+static size_t block_bytes(const column *c, int64_t room) {
+  return sizeof(block) + (size_t)room * ampl_dtype_size(c->dtype);
+}
+
+/* Room for one more element; NULL with the context's error. */
+static void *column_push(reader *r, column *c) {
+  if (!c->last || c->last->n == c->last->room) {
+    const int64_t room = !c->last ? BLOCK_MIN : c->last->room < BLOCK_MAX ? 2 * c->last->room : BLOCK_MAX;
+    void *p;
+    if (ampl_mem_get(r->ctx, ampl_device_at(0), block_bytes(c, room), AMPL_KIND_SCRATCH, &p) != AMPL_OK) return NULL;
+    block *b = p;
+    *b = (block){.room = room};
+    if (c->last)
+      c->last->next = b;
+    else
+      c->first = b;
+    c->last = b;
   }
-  if (*p != 0 || p - s > FIELD_MAX) return false;
-  exponent -= scale;
-  if (n <= 15 && exponent >= -22 && exponent <= 22) {
-    const double v = exponent < 0 ? (double)digits / ten[-exponent] : (double)digits * ten[exponent];
-    *out = *s == '-' ? -v : v;
-  } else {
-    *out = strtod_l(s, NULL, r->c_locale);
+  return c->last->data + (size_t)c->last->n++ * ampl_dtype_size(c->dtype);
+}
+
+static void column_free(ampl_ctx *ctx, column *c) {
+  for (block *b = c->first, *next; b; b = next) {
+    next = b->next;
+    ampl_mem_put(ctx, ampl_device_at(0), b, block_bytes(c, b->room), AMPL_KIND_SCRATCH);
   }
-  return true;
+  c->first = c->last = NULL;
+}
+
+/* The numbers as a tensor. */
+static ampl_status column_tensor(reader *r, const column *c, int ndim, const int64_t *shape, ampl_tensor **out) {
+  AMPL_TRY(ampl_file_tensor(r->ctx, c->dtype, ndim, shape, out));
+  char *p = ampl_data(*out);
+  for (const block *b = c->first; b; b = b->next) {
+    const size_t bytes = (size_t)b->n * ampl_dtype_size(c->dtype);
+    memcpy(p, b->data, bytes);
+    p += bytes;
+  }
+  return AMPL_OK;
+}
+
+static ampl_status keep(reader *r, column *c, double v) {
+  void *p = column_push(r, c);
+  if (!p) return ampl_error_code(r->ctx);
+  if (c->dtype == AMPL_F64)
+    *(double *)p = v;
+  else
+    *(float *)p = (float)v;
+  return AMPL_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------ rows ------------ */
 
-static ampl_status keep(reader *r, int64_t i, double v) {
-  if (i == r->capacity) {
-    const int64_t more = r->capacity ? 2 * r->capacity : 1024;
-    char *values = realloc(r->values, (size_t)(more * r->wide));
-    if (!values) return no_memory(r);
-    r->values = values;
-    r->capacity = more;
-  }
-  if (r->o.dtype == AMPL_F64)
-    ((double *)r->values)[i] = v;
-  else
-    ((float *)r->values)[i] = (float)v;
+/* The number of a class as the context counts. */
+static ampl_status keep_class(reader *r, int64_t at, const char *field) {
+  int64_t v;
+  if (!ampl_integer_parse(field, r->c_locale, &v))
+    return DAMAGED(r, ", column %lld: label \"%s\" is no integer", AT(r), (long long)at,
+                   ampl_escaped(r->ctx, field, 48));
+  if (__builtin_sub_overflow(v, r->o.first_class, &v) || __builtin_add_overflow(v, r->ctx->index_base, &v))
+    return DAMAGED(r, ", column %lld: label \"%s\" is too big", AT(r), (long long)at,
+                   ampl_escaped(r->ctx, field, 48));
+  int64_t *p = column_push(r, &r->labels);
+  if (!p) return ampl_error_code(r->ctx);
+  *p = v;
   return AMPL_OK;
 }
 
-static ampl_status check_columns(reader *r, int64_t n) {
-  if (r->columns < 0) r->columns = n;
-  if (n == r->columns) return AMPL_OK;
-  return DAMAGED(
-      r, ", column %lld: it has %lld columns, the lines before it %lld (option skip passes over lines at the top)",
-      AT(r), (long long)(n < r->columns ? n : r->columns) + 1, (long long)n, (long long)r->columns);
+static ampl_status bad_field(reader *r, int64_t at, const char *field) {
+  if (*field == 0)
+    return DAMAGED(r, ", column %lld: an empty field, where a number should stand", AT(r), (long long)at);
+  return DAMAGED(r, ", column %lld: \"%s\" is no number%s", AT(r), (long long)at, ampl_escaped(r->ctx, field, 48),
+                 r->rows == 0 && !r->table ? " (option header = true takes this line as names)" : "");
 }
 
 static ampl_status take_row(reader *r) {
-  int64_t column = 0;
-  char *field;
-  for (char *s = r->line; s;) {
+  int64_t at = 0;
+  char *field, *s = r->line, *comment = find_comment(r, s);
+  if (comment) *comment = 0;
+  for (;;) {
     double v = 0;
-    if (r->separator == ' ' && empty(s)) break;
-    AMPL_TRY(next_field(r, ++column, &s, &field));
-    if (!number(r, field, &v)) {
-      if (*field == 0)
-        return DAMAGED(r, ", column %lld: an empty field, where a number should stand", AT(r), (long long)column);
-      return DAMAGED(r, ", column %lld: \"%.40s\" is no number", AT(r), (long long)column, field);
+    AMPL_TRY(each_field(r, &at, &s, &field));
+    if (!field) break;
+    if (at > r->columns) continue; /* counted only: the row will be refused */
+    if (at - 1 == r->label && r->o.classes) {
+      AMPL_TRY(keep_class(r, at, field));
+      continue;
     }
-    if (r->columns >= 0 && column > r->columns) continue; /* counted only: the row will be refused */
-    AMPL_TRY(keep(r, r->rows * (r->columns < 0 ? 0 : r->columns) + column - 1, v));
+    if (!ampl_number_parse(field, r->c_locale, &v)) return bad_field(r, at, field);
+    AMPL_TRY(keep(r, at - 1 == r->label ? &r->labels : &r->values, v));
   }
-  AMPL_TRY(check_columns(r, column));
   r->rows++;
+  if (at == r->columns) return AMPL_OK;
+  return DAMAGED(
+      r, ", column %lld: it has %lld columns, the lines before it %lld (option skip passes over lines at the top)",
+      AT(r), (long long)(at < r->columns ? at : r->columns) + 1, (long long)at, (long long)r->columns);
+}
+
+/* ------------------------------------------------------------------------------------------------ names ----------- */
+
+/* A table, its list of names and their text are one block. */
+typedef struct table {
+  ampl_csv c;
+  ampl_ctx *ctx;
+  size_t room;
+  char *names[];
+} table;
+
+static ampl_status table_new(reader *r, int64_t names, size_t text) {
+  const size_t room = sizeof(table) + (size_t)names * sizeof(char *) + text;
+  void *p;
+  AMPL_TRY(ampl_mem_get(r->ctx, ampl_device_at(0), room, AMPL_KIND_SCRATCH, &p));
+  r->table = p;
+  *r->table = (table){.ctx = r->ctx, .room = room};
+  r->table->c.names = names ? r->table->names : NULL;
+  ampl_ctx_retain(r->ctx);
   return AMPL_OK;
 }
 
-/* Takes the current line as names. */
-static ampl_status take_header(reader *r) {
-  int64_t n = 0, room = 0;
-  char *field;
-  for (char *s = r->line; s;) {
-    if (r->separator == ' ' && empty(s)) break;
-    AMPL_TRY(next_field(r, n + 1, &s, &field));
-    if (n == room) {
-      room = room ? 2 * room : 16;
-      char **names = realloc(r->names, (size_t)room * sizeof *names);
-      if (!names) return no_memory(r);
-      r->names = names;
-    }
-    r->names[n] = strdup(field);
-    if (!r->names[n]) return no_memory(r);
-    r->nnames = ++n;
-  }
-  return check_columns(r, n);
+void ampl_csv_release(ampl_csv *c) {
+  if (!c) return;
+  table *t = (table *)c;
+  ampl_ctx *ctx = t->ctx;
+  ampl_tensor_release(c->values);
+  ampl_tensor_release(c->labels);
+  ampl_mem_put(ctx, ampl_device_at(0), t, t->room, AMPL_KIND_SCRATCH);
+  ampl_ctx_release(ctx);
 }
 
-/* Whether a field of the current line is neither a number nor empty; the line stays as it is. */
-static ampl_status looks_like_names(reader *r, bool *yes) {
-  char *copy = strdup(r->line), *field;
-  double v;
-  ampl_status s = copy ? AMPL_OK : no_memory(r);
-  *yes = false;
-  for (char *p = copy; s == AMPL_OK && p && !*yes;) {
-    if (r->separator == ' ' && empty(p)) break;
-    s = next_field(r, 1, &p, &field);
-    *yes = s == AMPL_OK && *field && !number(r, field, &v);
+/* Takes the current line, which has r->columns fields, as names. */
+static ampl_status take_header(reader *r) {
+  int64_t n = 0;
+  char *field, *s = r->line;
+  AMPL_TRY(table_new(r, r->columns, r->used + 1));
+  ampl_csv *c = &r->table->c;
+  char *text = memcpy((char *)(r->table->names + r->columns), r->line, r->used + 1);
+  for (s = text;;) {
+    AMPL_TRY(each_field(r, &n, &s, &field));
+    if (!field) return AMPL_OK;
+    c->names[c->n++] = field;
   }
-  free(copy);
-  return s;
+}
+
+static ampl_status no_such_name(reader *r) {
+  char list[400];
+  size_t used = 0;
+  const ampl_csv *c = r->table ? &r->table->c : NULL;
+  const char *wanted = ampl_escaped(r->ctx, r->o.label_name, 100);
+  if (!c)
+    return ampl_error(r->ctx, AMPL_EARG, "%s: the file has no header to look for column \"%s\" in", r->stream.shown,
+                      wanted);
+  for (int64_t i = 0; i < c->n && i < 8; i++)
+    used += (size_t)snprintf(list + used, sizeof list - used, "%s\"%s\"", i ? ", " : "",
+                             ampl_escaped(r->ctx, c->names[i], 40));
+  return ampl_error(r->ctx, AMPL_EARG, "%s: no column is called \"%s\"; there are %s%s", r->stream.shown, wanted, list,
+                    c->n > 8 ? ", ..." : "");
+}
+
+/* Finds the column of labels, and takes it out of the names. */
+static ampl_status find_label(reader *r) {
+  const int64_t label = r->o.label;
+  ampl_csv *c = r->table ? &r->table->c : NULL;
+  if (r->o.label_name) {
+    for (int64_t i = 0; c && i < c->n && r->label < 0; i++)
+      if (strcmp(c->names[i], r->o.label_name) == 0) r->label = i;
+    if (r->label < 0) return no_such_name(r);
+  } else if (label != AMPL_CSV_NO_LABEL) {
+    if (label < -r->columns || label >= r->columns)
+      return ampl_error(r->ctx, AMPL_EINDEX, "%s: label = %lld; there are %lld columns", r->stream.shown,
+                        (long long)ampl_shown(r->ctx, label), (long long)r->columns);
+    r->label = label < 0 ? label + r->columns : label;
+  }
+  if (!c || r->label < 0) return AMPL_OK;
+  memmove(c->names + r->label, c->names + r->label + 1, (size_t)(--c->n - r->label) * sizeof *c->names);
+  return AMPL_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ tables ---------- */
+
+/* Whether the first line is names: if it is said, or if no field of it is a number and a field is a word.  A comment
+ * behind numbers is none of its fields; in a line of names there are no comments. */
+static ampl_status take_first(reader *r, bool *names) {
+  fields f = {0};
+  const char *comment = r->o.header == 1 ? NULL : find_comment(r, r->line);
+  *names = r->o.header == 1;
+  if (comment) AMPL_TRY(look(r, comment, &f));
+  if (!comment || (f.numbers < f.all && r->o.header != 0)) {
+    AMPL_TRY(look(r, NULL, &f));
+    if (r->o.header < 0) *names = f.numbers == 0 && f.words > 0;
+  }
+  r->columns = f.all;
+  return *names ? take_header(r) : AMPL_OK;
 }
 
 static ampl_status read_table(reader *r) {
-  bool end, names = r->o.header == 1;
+  bool end, names;
   for (int64_t i = 0; i < r->o.skip; i++) {
     AMPL_TRY(next_line(r, &end));
     if (end)
-      return ampl_error(r->ctx, AMPL_EFORMAT, "%.300s: skip = %lld, but it has %lld lines", r->stream.path,
+      return ampl_error(r->ctx, AMPL_EFORMAT, "%s: skip = %lld, but it has %lld lines", r->stream.shown,
                         (long long)r->o.skip, (long long)r->number - 1);
   }
   AMPL_TRY(next_row(r, &end));
-  if (end) return ampl_error(r->ctx, AMPL_EFORMAT, "%.300s: an empty file holds no table", r->stream.path);
-  r->separator = r->o.separator ? r->o.separator : find_separator(r->line);
-  if (r->o.header < 0) AMPL_TRY(looks_like_names(r, &names));
+  if (end) return ampl_error(r->ctx, AMPL_EFORMAT, "%s: an empty file holds no table", r->stream.shown);
+  AMPL_TRY(take_first(r, &names));
+  AMPL_TRY(find_label(r));
   if (names) {
-    AMPL_TRY(take_header(r));
     AMPL_TRY(next_row(r, &end));
     if (end) return DAMAGED(r, ": names of columns, but no numbers below them", AT(r));
   }
@@ -294,59 +424,54 @@ static ampl_status read_table(reader *r) {
   return AMPL_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ loading --------- */
-
 static ampl_status finish(reader *r, ampl_csv **out) {
-  const int64_t shape[2] = {r->rows, r->columns};
-  ampl_csv *c = calloc(1, sizeof *c);
-  if (!c) return no_memory(r);
-  ampl_status s = ampl_file_tensor(r->ctx, r->o.dtype, 2, shape, &c->values);
-  if (s != AMPL_OK) {
-    free(c);
-    return s;
-  }
-  memcpy(ampl_data(c->values), r->values, (size_t)(r->rows * r->columns * r->wide));
-  c->names = r->names;
-  c->n = r->nnames;
-  r->names = NULL;
-  r->nnames = 0;
+  const int64_t shape[2] = {r->rows, r->columns - (r->label >= 0)};
+  if (!r->table) AMPL_TRY(table_new(r, 0, 0));
+  ampl_csv *c = &r->table->c;
+  AMPL_TRY(column_tensor(r, &r->values, 2, shape, &c->values));
+  if (r->label >= 0) AMPL_TRY(column_tensor(r, &r->labels, 1, shape, &c->labels));
+  r->table = NULL;
   *out = c;
   return AMPL_OK;
 }
 
-static void free_names(char **names, int64_t n) {
-  for (int64_t i = 0; i < n; i++) free(names[i]);
-  free(names);
+static ampl_status check_options(ampl_ctx *ctx, const ampl_csv_options *o) {
+  ctx->op = "";
+  if (o->dtype != AMPL_F32 && o->dtype != AMPL_F64)
+    return ampl_error(ctx, AMPL_EDTYPE, "dtype must be f32 or f64, not %s", ampl_dtype_name(o->dtype));
+  if (o->separator && strchr("\n\r\"+-.0123456789eE", o->separator))
+    return ampl_error(ctx, AMPL_EVALUE, "separator \"%s\" can be part of a number, a quote or the end of a line",
+                      ampl_escaped(ctx, (char[]){o->separator, 0}, 8));
+  if (o->comment && (o->comment == o->separator || strchr("\n\r\"+-.0123456789eE", o->comment)))
+    return ampl_error(ctx, AMPL_EVALUE, "comment \"%s\" can be part of a number, a separator, a quote or a line's end",
+                      ampl_escaped(ctx, (char[]){o->comment, 0}, 8));
+  if (o->skip < 0) return ampl_error(ctx, AMPL_EVALUE, "skip = %lld; it must be 0 or more", (long long)o->skip);
+  return AMPL_OK;
 }
 
 ampl_status ampl_csv_load(ampl_ctx *ctx, const char *path, const ampl_csv_options *options, ampl_csv **out) {
-  const ampl_csv_options defaults = AMPL_CSV_OPTIONS_INIT;
+  ampl_csv_options o = AMPL_CSV_OPTIONS_INIT;
   *out = NULL;
-  if (!options) options = &defaults;
-  if (options->dtype != AMPL_F32 && options->dtype != AMPL_F64)
-    return ampl_error(ctx, AMPL_EDTYPE, "a table of text is read as f32 or f64");
+  if (options) memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+  AMPL_TRY(check_options(ctx, &o));
   reader *r = calloc(1, sizeof *r);
-  if (!r) return ampl_error(ctx, AMPL_ENOMEM, "%.300s: out of memory", path);
-  r->ctx = ctx;
-  r->o = *options;
-  r->columns = -1;
-  r->wide = (int64_t)ampl_dtype_size(options->dtype);
+  if (!r) return ampl_error(ctx, AMPL_ENOMEM, "out of memory for reading a table");
+  *r = (reader){.ctx = ctx, .o = o, .room = {.ctx = ctx}, .copy = {.ctx = ctx}, .label = -1};
+  r->values.dtype = o.dtype;
+  r->labels.dtype = o.classes ? AMPL_I64 : o.dtype;
   r->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-  ampl_status s = r->c_locale ? ampl_stream_open(ctx, path, &r->stream) : no_memory(r);
+  ampl_status s = r->c_locale ? ampl_stream_open(ctx, path, &r->stream)
+                              : ampl_error(ctx, AMPL_ENOMEM, "out of memory for reading a table");
   if (s == AMPL_OK) s = read_table(r);
   if (s == AMPL_OK) s = finish(r, out);
+  s = ampl_file_result(ctx, r->stream.shown, s);
   ampl_stream_close(&r->stream);
   if (r->c_locale) freelocale(r->c_locale);
-  free_names(r->names, r->nnames);
-  free(r->values);
-  free(r->line);
+  if (r->table) ampl_csv_release(&r->table->c);
+  column_free(ctx, &r->values);
+  column_free(ctx, &r->labels);
+  ampl_buffer_free(&r->room);
+  ampl_buffer_free(&r->copy);
   free(r);
   return s;
-}
-
-void ampl_csv_release(ampl_csv *c) {
-  if (!c) return;
-  ampl_tensor_release(c->values);
-  free_names(c->names, c->n);
-  free(c);
 }

@@ -58,16 +58,15 @@ ampl_status ampl_elements_read(const ampl_element *e, bool big_endian, uint64_t 
   unsigned char piece[8192];
   const size_t wide = ampl_dtype_size(e->dtype), per = sizeof piece / e->bytes;
   if (n == 0) return AMPL_OK;
-  if (!e->convert) {
-    AMPL_TRY(read(ud, dst, (size_t)n * e->bytes));
-    if (big_endian) turn_round(dst, e->bytes, (size_t)n);
-    return AMPL_OK;
-  }
+  if (!e->convert && (!big_endian || e->bytes == 1)) return read(ud, dst, (size_t)n * e->bytes);
   for (uint64_t i = 0; i < n; i += per) {
     const size_t m = n - i < per ? (size_t)(n - i) : per;
     AMPL_TRY(read(ud, piece, m * e->bytes));
     if (big_endian) turn_round(piece, e->bytes, m);
-    e->convert((char *)dst + i * wide, piece, m);
+    if (e->convert)
+      e->convert((char *)dst + i * wide, piece, m);
+    else
+      memcpy((char *)dst + i * wide, piece, m * wide);
   }
   return AMPL_OK;
 }

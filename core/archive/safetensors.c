@@ -4,6 +4,7 @@
  * padded with blanks; then the data, row-major.  Offsets count from the first byte of the data.  Everything in a header
  * is checked against the size of the file before a tensor is made: what is not exactly right is refused. */
 #include "elements.h"
+#include "json.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -40,15 +41,18 @@ static const char *dtype_text(const ampl_element *e) {
 typedef struct box {
   ampl_archive a;
   ampl_ctx *ctx;
+  size_t room;
   char *at; /* the next free byte */
   char bytes[];
 } box;
 
-static box *box_new(ampl_ctx *ctx, size_t n, size_t nmeta, size_t text) {
+static ampl_status box_new(ampl_ctx *ctx, size_t n, size_t nmeta, size_t text, box **out) {
   const size_t lists = n * (sizeof(char *) + sizeof(ampl_tensor *)) + 2 * nmeta * sizeof(char *);
-  box *b = calloc(1, sizeof *b + lists + text);
-  if (!b) return NULL;
-  b->ctx = ctx;
+  const size_t room = sizeof(box) + lists + text;
+  void *block;
+  AMPL_TRY(ampl_mem_get(ctx, ampl_device_at(0), room, AMPL_KIND_SCRATCH, &block));
+  box *b = *out = block;
+  *b = (box){.ctx = ctx, .room = room};
   ampl_ctx_retain(ctx);
   void **p = (void **)b->bytes;
   b->a.names = (char **)p;
@@ -56,7 +60,7 @@ static box *box_new(ampl_ctx *ctx, size_t n, size_t nmeta, size_t text) {
   b->a.keys = (char **)(p + 2 * n);
   b->a.values = (char **)(p + 2 * n + nmeta);
   b->at = b->bytes + lists;
-  return b;
+  return AMPL_OK;
 }
 
 static char *box_text(box *b, const char *s) {
@@ -69,137 +73,226 @@ static char *box_text(box *b, const char *s) {
 void ampl_archive_release(ampl_archive *a) {
   if (!a) return;
   box *b = (box *)a;
+  ampl_ctx *ctx = b->ctx;
   for (int64_t i = 0; i < a->n; i++) ampl_tensor_release(a->tensors[i]);
-  ampl_ctx_release(b->ctx);
-  free(b);
+  ampl_mem_put(ctx, ampl_device_at(0), b, b->room, AMPL_KIND_SCRATCH);
+  ampl_ctx_release(ctx);
 }
 
 /* ------------------------------------------------------------------------------------------------ the header ------ */
 
 typedef struct entry {
-  const char *name;
+  const char *name, *dtype_name; /* in the header's text; no dtype_name: none was given */
   const ampl_element *dtype;
-  int ndim;
+  size_t ndim; /* SIZE_MAX: no shape was given */
   int64_t shape[AMPL_RANK_MAX];
+  size_t noffsets; /* 0: none, or no list of natural numbers */
   uint64_t numel, begin, end;
 } entry;
+
+typedef struct pair {
+  const char *key, *value;
+} pair;
 
 typedef struct reader {
   ampl_ctx *ctx;
   ampl_file file;
-  uint64_t data;    /* where the data begin */
-  json_t *header;   /* owns every string of the entries */
-  json_t *metadata; /* lent; NULL: none */
+  uint64_t data; /* where the data begin */
+  ampl_buffer text, entry_room, pair_room;
+  ampl_json json;
   entry *entries;
   size_t n;
+  bool metadata; /* was there */
+  pair *pairs;
+  size_t npairs;
 } reader;
 
-#define DAMAGED(r, ...) ampl_error((r)->ctx, AMPL_EFORMAT, "%.300s: " __VA_ARGS__)
+#define DAMAGED(r, ...) ampl_error((r)->ctx, AMPL_EFORMAT, "%s: " __VA_ARGS__)
+#define SHOWN(r, s)     ampl_escaped((r)->ctx, s, 100)
 
-static ampl_status parse_header(reader *r, const char *text, size_t bytes) {
-  json_error_t e;
-  if (text[0] != '{')
-    return DAMAGED(r, "byte 8: the header begins with byte 0x%02x, not with '{': no safetensors file", r->file.path,
-                   (unsigned char)text[0]);
-  /* A lack of memory is often reported as a syntax error: what is really damaged is so the second time, too. */
-  for (int i = 0; i < 2 && !r->header; i++) r->header = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &e);
-  if (r->header) return AMPL_OK;
-  if (json_error_code(&e) == json_error_out_of_memory || !e.text[0])
-    return ampl_error(r->ctx, AMPL_ENOMEM, "%.300s: out of memory for a header of %zu bytes", r->file.path, bytes);
-  return DAMAGED(r, "byte %lld: the header is no valid JSON: %s", r->file.path, 8 + (long long)e.position, e.text);
-}
-
-static ampl_status read_header(reader *r) {
+static ampl_status read_text(reader *r) {
   unsigned char b[8];
   const uint64_t size = r->file.size;
   if (size < 8)
     return DAMAGED(r, "%llu bytes are no safetensors file: it begins with 8 bytes, the length of its header",
-                   r->file.path, (unsigned long long)size);
+                   r->file.shown, (unsigned long long)size);
   AMPL_TRY(ampl_file_read(&r->file, 0, b, 8));
   uint64_t bytes = 0;
   for (int i = 7; i >= 0; i--) bytes = bytes << 8 | b[i];
   if (bytes > AMPL_SAFETENSORS_HEADER_MAX)
-    return DAMAGED(r, "byte 0: a header of %llu bytes; at most %d are allowed", r->file.path, (unsigned long long)bytes,
-                   AMPL_SAFETENSORS_HEADER_MAX);
+    return DAMAGED(r, "byte 0: a header of %llu bytes; at most %d are allowed", r->file.shown,
+                   (unsigned long long)bytes, AMPL_SAFETENSORS_HEADER_MAX);
   if (bytes > size - 8)
     return DAMAGED(r, "byte 0: a header of %llu bytes in a file of %llu: it is cut off or no safetensors file",
-                   r->file.path, (unsigned long long)bytes, (unsigned long long)size);
+                   r->file.shown, (unsigned long long)bytes, (unsigned long long)size);
   if (bytes < 2)
-    return DAMAGED(r, "byte 0: a header of %llu bytes; the shortest is {}", r->file.path, (unsigned long long)bytes);
-  char *text = malloc(bytes);
-  if (!text)
-    return ampl_error(r->ctx, AMPL_ENOMEM, "%.300s: out of memory for a header of %llu bytes", r->file.path,
-                      (unsigned long long)bytes);
-  ampl_status s = ampl_file_read(&r->file, 8, text, bytes);
-  if (s == AMPL_OK) s = parse_header(r, text, bytes);
-  free(text);
+    return DAMAGED(r, "byte 0: a header of %llu bytes; the shortest is {}", r->file.shown, (unsigned long long)bytes);
+  AMPL_TRY(ampl_buffer_grow(&r->text, 0, bytes + 1));
+  char *text = r->text.p;
+  text[bytes] = 0;
+  AMPL_TRY(ampl_file_read(&r->file, 8, text, bytes));
   r->data = 8 + bytes;
-  return s;
+  r->json = (ampl_json){r->ctx, r->file.shown, 8, text, text, text + bytes};
+  if (text[0] == '{') return AMPL_OK;
+  return DAMAGED(r, "byte 8: the header begins with byte 0x%02x, not with '{': no safetensors file", r->file.shown,
+                 (unsigned char)text[0]);
 }
 
-static ampl_status check_metadata(reader *r) {
-  const char *key;
-  json_t *value;
-  if (!json_is_object(r->metadata)) return DAMAGED(r, "__metadata__ is no object", r->file.path);
-  json_object_foreach(r->metadata, key, value) if (!json_is_string(value)) return DAMAGED(
-      r, "__metadata__: the value of \"%.100s\" is no string", r->file.path, key);
+static ampl_status read_metadata(reader *r) {
+  ampl_json *j = &r->json;
+  char *key, *value;
+  size_t n = 0;
+  if (r->metadata) return DAMAGED(r, "a duplicate object key: __metadata__", r->file.shown);
+  r->metadata = true;
+  if (!ampl_json_take(j, '{')) return DAMAGED(r, "__metadata__ is no object", r->file.shown);
+  for (;;) {
+    AMPL_TRY(ampl_json_key(j, &n, &key));
+    if (!key) return AMPL_OK;
+    if (!ampl_json_take(j, '"'))
+      return DAMAGED(r, "__metadata__: the value of \"%s\" is no string", r->file.shown, SHOWN(r, key));
+    j->at--;
+    AMPL_TRY(ampl_json_string(j, &value));
+    AMPL_TRY(ampl_buffer_grow(&r->pair_room, r->npairs * sizeof(pair), (r->npairs + 1) * sizeof(pair)));
+    r->pairs = r->pair_room.p;
+    r->pairs[r->npairs++] = (pair){key, value};
+  }
+}
+
+static ampl_status read_shape(reader *r, entry *e) {
+  ampl_json *j = &r->json;
+  size_t n = 0;
+  if (!ampl_json_take(j, '[')) return ampl_json_skip(j);
+  for (bool more;;) {
+    uint64_t size;
+    ampl_json_kind kind;
+    AMPL_TRY(ampl_json_element(j, &n, &more));
+    if (!more) break;
+    AMPL_TRY(ampl_json_natural(j, &size, &kind));
+    if (kind != AMPL_JSON_NATURAL)
+      return DAMAGED(r, "tensor \"%s\": size %zu of its shape is %s", r->file.shown, SHOWN(r, e->name), n,
+                     kind == AMPL_JSON_TOO_BIG ? "too big" : "no natural number");
+    if (n <= AMPL_RANK_MAX) e->shape[n - 1] = (int64_t)size;
+  }
+  e->ndim = n;
   return AMPL_OK;
 }
 
-static bool natural(const json_t *j, uint64_t *out) {
-  if (!json_is_integer(j) || json_integer_value(j) < 0) return false;
-  *out = (uint64_t)json_integer_value(j);
-  return true;
-}
-
-static ampl_status read_shape(reader *r, entry *e, const json_t *shape) {
-  const size_t ndim = json_array_size(shape);
-  if (!json_is_array(shape)) return DAMAGED(r, "tensor \"%.100s\" has no shape", r->file.path, e->name);
-  if (ndim > AMPL_RANK_MAX)
-    return ampl_error(r->ctx, AMPL_EUNSUPPORTED,
-                      "%.300s: tensor \"%.100s\" has %zu dimensions; at most %d are possible", r->file.path, e->name,
-                      ndim, AMPL_RANK_MAX);
-  for (size_t i = 0; i < ndim; i++) {
-    uint64_t size;
-    if (!natural(json_array_get(shape, i), &size))
-      return DAMAGED(r, "tensor \"%.100s\": size %zu of its shape is no natural number", r->file.path, e->name, i + 1);
-    e->shape[i] = (int64_t)size;
+static ampl_status read_offsets(reader *r, entry *e) {
+  ampl_json *j = &r->json;
+  size_t n = 0;
+  bool good = true;
+  if (!ampl_json_take(j, '[')) return ampl_json_skip(j);
+  for (bool more;;) {
+    uint64_t at;
+    ampl_json_kind kind;
+    AMPL_TRY(ampl_json_element(j, &n, &more));
+    if (!more) break;
+    AMPL_TRY(ampl_json_natural(j, &at, &kind));
+    good = good && kind == AMPL_JSON_NATURAL;
+    if (n == 1) e->begin = at;
+    if (n == 2) e->end = at;
   }
-  e->ndim = (int)ndim;
-  if (ampl_elements_count(e->ndim, e->shape, &e->numel)) return AMPL_OK;
-  return DAMAGED(r, "tensor \"%.100s\": its shape has more elements than a file can hold", r->file.path, e->name);
+  e->noffsets = good ? n : 0;
+  return AMPL_OK;
 }
 
-static ampl_status read_offsets(reader *r, entry *e, const json_t *offsets) {
+static ampl_status read_entry(reader *r, entry *e) {
+  static const char *const fields[] = {"dtype", "shape", "data_offsets"};
+  ampl_json *j = &r->json;
+  bool seen[3] = {false};
+  size_t n = 0;
+  char *key, *dtype;
+  if (!ampl_json_take(j, '{'))
+    return DAMAGED(r, "tensor \"%s\": its entry is no object", r->file.shown, SHOWN(r, e->name));
+  for (;;) {
+    AMPL_TRY(ampl_json_key(j, &n, &key));
+    if (!key) return AMPL_OK;
+    int field = 0;
+    while (field < 3 && strcmp(key, fields[field]) != 0) field++;
+    if (field < 3 && seen[field])
+      return DAMAGED(r, "tensor \"%s\": a duplicate object key: %s", r->file.shown, SHOWN(r, e->name), key);
+    if (field < 3) seen[field] = true;
+    if (field == 0 && ampl_json_take(j, '"')) {
+      j->at--;
+      AMPL_TRY(ampl_json_string(j, &dtype));
+      e->dtype_name = dtype;
+    } else {
+      AMPL_TRY(field == 1 ? read_shape(r, e) : field == 2 ? read_offsets(r, e) : ampl_json_skip(j));
+    }
+  }
+}
+
+static ampl_status read_header(reader *r) {
+  ampl_json *j = &r->json;
+  char *key;
+  AMPL_TRY(read_text(r));
+  ampl_json_take(j, '{');
+  for (size_t n = 0;;) {
+    AMPL_TRY(ampl_json_key(j, &n, &key));
+    if (!key) break;
+    if (strcmp(key, metadata_key) == 0) {
+      AMPL_TRY(read_metadata(r));
+      continue;
+    }
+    AMPL_TRY(ampl_buffer_grow(&r->entry_room, r->n * sizeof(entry), (r->n + 1) * sizeof(entry)));
+    r->entries = r->entry_room.p;
+    entry *e = &r->entries[r->n++];
+    *e = (entry){.name = key, .ndim = SIZE_MAX};
+    AMPL_TRY(read_entry(r, e));
+  }
+  ampl_json_take(j, ' '); /* and all blanks behind it */
+  return j->at == j->end ? AMPL_OK : ampl_json_syntax(j, "the end");
+}
+
+/* ------------------------------------------------------------------------------------------------ its checks ------ */
+
+static int by_key(const void *a, const void *b) { return strcmp(((const pair *)a)->key, ((const pair *)b)->key); }
+static int by_name(const void *a, const void *b) { return strcmp(((const entry *)a)->name, ((const entry *)b)->name); }
+
+static ampl_status check_names(reader *r) {
+  if (r->n) qsort(r->entries, r->n, sizeof(entry), by_name);
+  for (size_t i = 1; i < r->n; i++)
+    if (by_name(&r->entries[i - 1], &r->entries[i]) == 0)
+      return DAMAGED(r, "a duplicate object key: tensor \"%s\" stands there twice", r->file.shown,
+                     SHOWN(r, r->entries[i].name));
+  if (r->npairs) qsort(r->pairs, r->npairs, sizeof(pair), by_key);
+  for (size_t i = 1; i < r->npairs; i++)
+    if (by_key(&r->pairs[i - 1], &r->pairs[i]) == 0)
+      return DAMAGED(r, "__metadata__: a duplicate object key: \"%s\"", r->file.shown, SHOWN(r, r->pairs[i].key));
+  return AMPL_OK;
+}
+
+static ampl_status check_offsets(reader *r, entry *e) {
   const uint64_t held = r->file.size - r->data;
-  if (json_array_size(offsets) != 2 || !natural(json_array_get(offsets, 0), &e->begin) ||
-      !natural(json_array_get(offsets, 1), &e->end))
-    return DAMAGED(r, "tensor \"%.100s\": data_offsets are not two natural numbers", r->file.path, e->name);
+  if (e->noffsets != 2)
+    return DAMAGED(r, "tensor \"%s\": data_offsets are not two natural numbers", r->file.shown, SHOWN(r, e->name));
   if (e->begin > e->end)
-    return DAMAGED(r, "tensor \"%.100s\" ends at %llu, before it begins at %llu", r->file.path, e->name,
+    return DAMAGED(r, "tensor \"%s\" ends at %llu, before it begins at %llu", r->file.shown, SHOWN(r, e->name),
                    (unsigned long long)e->end, (unsigned long long)e->begin);
   if (e->end > held)
     return DAMAGED(
-        r, "tensor \"%.100s\" ends at byte %llu of the data, but the file holds %llu bytes of data: it is cut off",
-        r->file.path, e->name, (unsigned long long)e->end, (unsigned long long)held);
+        r, "tensor \"%s\" ends at byte %llu of the data, but the file holds %llu bytes of data: it is cut off",
+        r->file.shown, SHOWN(r, e->name), (unsigned long long)e->end, (unsigned long long)held);
   const uint64_t bytes = e->numel * e->dtype->bytes; /* numel <= 2^60: no overflow */
-  if (e->end - e->begin != bytes)
-    return DAMAGED(r, "tensor \"%.100s\": %s of its shape needs %llu bytes, but its data_offsets span %llu",
-                   r->file.path, e->name, dtype_text(e->dtype), (unsigned long long)bytes,
-                   (unsigned long long)(e->end - e->begin));
-  return AMPL_OK;
+  if (e->end - e->begin == bytes) return AMPL_OK;
+  return DAMAGED(r, "tensor \"%s\": %s of its shape needs %llu bytes, but its data_offsets span %llu", r->file.shown,
+                 SHOWN(r, e->name), dtype_text(e->dtype), (unsigned long long)bytes,
+                 (unsigned long long)(e->end - e->begin));
 }
 
-static ampl_status read_entry(reader *r, entry *e, const json_t *j) {
-  if (!json_is_object(j)) return DAMAGED(r, "tensor \"%.100s\": its entry is no object", r->file.path, e->name);
-  const char *dtype = json_string_value(json_object_get(j, "dtype"));
-  if (!dtype) return DAMAGED(r, "tensor \"%.100s\" has no dtype", r->file.path, e->name);
-  e->dtype = dtype_named(dtype);
+static ampl_status check_entry(reader *r, entry *e) {
+  if (!e->dtype_name) return DAMAGED(r, "tensor \"%s\" has no dtype", r->file.shown, SHOWN(r, e->name));
+  e->dtype = dtype_named(e->dtype_name);
   if (!e->dtype)
-    return ampl_error(r->ctx, AMPL_EUNSUPPORTED, "%.300s: tensor \"%.100s\" has dtype %.20s, which ampl does not have",
-                      r->file.path, e->name, dtype);
-  AMPL_TRY(read_shape(r, e, json_object_get(j, "shape")));
-  return read_offsets(r, e, json_object_get(j, "data_offsets"));
+    return ampl_error(r->ctx, AMPL_EUNSUPPORTED, "%s: tensor \"%s\" has dtype %s, which ampl does not have",
+                      r->file.shown, SHOWN(r, e->name), ampl_escaped(r->ctx, e->dtype_name, 24));
+  if (e->ndim == SIZE_MAX) return DAMAGED(r, "tensor \"%s\" has no shape", r->file.shown, SHOWN(r, e->name));
+  if (e->ndim > AMPL_RANK_MAX)
+    return ampl_error(r->ctx, AMPL_EUNSUPPORTED, "%s: tensor \"%s\" has %zu dimensions; at most %d are possible",
+                      r->file.shown, SHOWN(r, e->name), e->ndim, AMPL_RANK_MAX);
+  if (ampl_elements_count((int)e->ndim, e->shape, &e->numel)) return check_offsets(r, e);
+  return DAMAGED(r, "tensor \"%s\": its shape has more elements than a file can hold", r->file.shown,
+                 SHOWN(r, e->name));
 }
 
 static int by_place(const void *a, const void *b) {
@@ -212,39 +305,21 @@ static int by_place(const void *a, const void *b) {
 /* The data must be covered once, from its first byte to the file's last. */
 static ampl_status check_cover(reader *r) {
   uint64_t at = 0;
+  if (r->n) qsort(r->entries, r->n, sizeof(entry), by_place);
   for (size_t i = 0; i < r->n; i++) {
     const entry *e = &r->entries[i];
     if (e->begin > at)
-      return DAMAGED(r, "a hole: bytes %llu to %llu of the data, before tensor \"%.100s\", belong to no tensor",
-                     r->file.path, (unsigned long long)at, (unsigned long long)e->begin, e->name);
+      return DAMAGED(r, "a hole: bytes %llu to %llu of the data, before tensor \"%s\", belong to no tensor",
+                     r->file.shown, (unsigned long long)at, (unsigned long long)e->begin, SHOWN(r, e->name));
     if (e->begin < at)
-      return DAMAGED(r, "an overlap: tensor \"%.100s\" begins at byte %llu of the data, but \"%.100s\" goes on to %llu",
-                     r->file.path, e->name, (unsigned long long)e->begin, i ? r->entries[i - 1].name : "",
-                     (unsigned long long)at);
+      return DAMAGED(r, "an overlap: tensor \"%s\" begins at byte %llu of the data, but \"%s\" goes on to %llu",
+                     r->file.shown, SHOWN(r, e->name), (unsigned long long)e->begin,
+                     SHOWN(r, i ? r->entries[i - 1].name : ""), (unsigned long long)at);
     at = e->end;
   }
-  if (r->data + at != r->file.size)
-    return DAMAGED(r, "byte %llu: %llu bytes behind the last tensor", r->file.path, (unsigned long long)(r->data + at),
-                   (unsigned long long)(r->file.size - r->data - at));
-  return AMPL_OK;
-}
-
-static ampl_status read_entries(reader *r) {
-  const char *key;
-  json_t *value;
-  r->metadata = json_object_get(r->header, metadata_key);
-  if (r->metadata) AMPL_TRY(check_metadata(r));
-  const size_t n = json_object_size(r->header) - (r->metadata ? 1 : 0);
-  r->entries = calloc(n ? n : 1, sizeof *r->entries);
-  if (!r->entries) return ampl_error(r->ctx, AMPL_ENOMEM, "%.300s: out of memory for %zu entries", r->file.path, n);
-  json_object_foreach(r->header, key, value) {
-    if (value == r->metadata) continue;
-    entry *e = &r->entries[r->n++];
-    e->name = key;
-    AMPL_TRY(read_entry(r, e, value));
-  }
-  qsort(r->entries, r->n, sizeof *r->entries, by_place);
-  return check_cover(r);
+  if (r->data + at == r->file.size) return AMPL_OK;
+  return DAMAGED(r, "byte %llu: %llu bytes behind the last tensor", r->file.shown, (unsigned long long)(r->data + at),
+                 (unsigned long long)(r->file.size - r->data - at));
 }
 
 /* ------------------------------------------------------------------------------------------------ loading --------- */
@@ -253,7 +328,8 @@ static ampl_status read_tensors(reader *r, box *b) {
   for (size_t i = 0; i < r->n; i++) {
     const entry *e = &r->entries[i];
     ampl_tensor *t;
-    AMPL_TRY(ampl_file_tensor(r->ctx, e->dtype->dtype, e->ndim, e->shape, &t));
+    AMPL_TRY(ampl_file_poll(r->ctx));
+    AMPL_TRY(ampl_file_tensor(r->ctx, e->dtype->dtype, (int)e->ndim, e->shape, &t));
     b->a.names[i] = box_text(b, e->name);
     b->a.tensors[i] = t;
     b->a.n++;
@@ -264,20 +340,20 @@ static ampl_status read_tensors(reader *r, box *b) {
 }
 
 static ampl_status load(reader *r, ampl_archive **out) {
-  AMPL_TRY(read_header(r));
-  AMPL_TRY(read_entries(r));
-  const char *key;
-  json_t *value;
   size_t text = 0;
+  box *b;
+  AMPL_TRY(read_header(r));
+  AMPL_TRY(check_names(r));
+  for (size_t i = 0; i < r->n; i++) AMPL_TRY(check_entry(r, &r->entries[i]));
+  AMPL_TRY(check_cover(r));
   for (size_t i = 0; i < r->n; i++) text += strlen(r->entries[i].name) + 1;
-  json_object_foreach(r->metadata, key, value) text += strlen(key) + json_string_length(value) + 2;
-  box *b = box_new(r->ctx, r->n, json_object_size(r->metadata), text);
-  if (!b) return ampl_error(r->ctx, AMPL_ENOMEM, "%.300s: out of memory for %zu names", r->file.path, r->n);
-  json_object_foreach(r->metadata, key, value) {
-    b->a.keys[b->a.nmeta] = box_text(b, key);
-    b->a.values[b->a.nmeta++] = box_text(b, json_string_value(value));
+  for (size_t i = 0; i < r->npairs; i++) text += strlen(r->pairs[i].key) + strlen(r->pairs[i].value) + 2;
+  AMPL_TRY(box_new(r->ctx, r->n, r->npairs, text, &b));
+  for (size_t i = 0; i < r->npairs; i++) {
+    b->a.keys[b->a.nmeta] = box_text(b, r->pairs[i].key);
+    b->a.values[b->a.nmeta++] = box_text(b, r->pairs[i].value);
   }
-  ampl_status s = read_tensors(r, b);
+  const ampl_status s = read_tensors(r, b);
   if (s == AMPL_OK)
     *out = &b->a;
   else
@@ -286,12 +362,13 @@ static ampl_status load(reader *r, ampl_archive **out) {
 }
 
 ampl_status ampl_safetensors_load(ampl_ctx *ctx, const char *path, ampl_archive **out) {
-  reader r = {.ctx = ctx};
+  reader r = {.ctx = ctx, .text = {.ctx = ctx}, .entry_room = {.ctx = ctx}, .pair_room = {.ctx = ctx}};
   *out = NULL;
   ampl_status s = ampl_file_open(ctx, path, &r.file);
-  if (s == AMPL_OK) s = load(&r, out);
-  json_decref(r.header);
-  free(r.entries);
+  if (s == AMPL_OK) s = ampl_file_result(ctx, r.file.shown, load(&r, out));
+  ampl_buffer_free(&r.text);
+  ampl_buffer_free(&r.entry_room);
+  ampl_buffer_free(&r.pair_room);
   ampl_file_close(&r.file);
   return s;
 }
@@ -302,9 +379,6 @@ typedef struct item {
   const char *name;
   ampl_tensor *t;
 } item;
-typedef struct pair {
-  const char *key, *value;
-} pair;
 
 static int by_size_and_name(const void *a, const void *b) {
   const item *x = a, *y = b;
@@ -312,24 +386,13 @@ static int by_size_and_name(const void *a, const void *b) {
   return p != q ? (p > q ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-static int by_key(const void *a, const void *b) { return strcmp(((const pair *)a)->key, ((const pair *)b)->key); }
-
 static ampl_status no_memory(ampl_ctx *ctx) { return ampl_error(ctx, AMPL_ENOMEM, "out of memory for a file header"); }
 
-/* Whether s is UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF. */
-static bool is_utf8(const char *text) {
-  for (const unsigned char *s = (const unsigned char *)text; *s;) {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const int n = *s < 0x80 ? 1 : *s < 0xc0 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf8 ? 4 : 0;
-    if (n == 0) return false;
-    uint32_t c = n == 1 ? *s : *s & (0xffu >> (n + 1));
-    for (int i = 1; i < n; i++) {
-      if ((s[i] & 0xc0) != 0x80) return false;
-      c = c << 6 | (s[i] & 0x3f);
-    }
-    if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return false;
-    s += n;
-  }
+static bool is_utf8(const char *s) {
+  size_t n = strlen(s);
+  uint32_t c;
+  for (size_t k; n > 0; s += k, n -= k)
+    if ((k = ampl_utf8_next(s, n, &c)) == 0) return false;
   return true;
 }
 
@@ -337,9 +400,9 @@ static bool is_utf8(const char *text) {
 static ampl_status put(ampl_ctx *ctx, json_t *object, const char *key, json_t *value) {
   ampl_status s = AMPL_OK;
   if (json_object_get(object, key))
-    s = ampl_error(ctx, AMPL_EARG, "the name \"%.100s\" is given twice", key);
+    s = ampl_error(ctx, AMPL_EARG, "the name \"%s\" is given twice", ampl_escaped(ctx, key, 100));
   else if (!is_utf8(key))
-    s = ampl_error(ctx, AMPL_EVALUE, "the name \"%.100s\" is no valid UTF-8", key);
+    s = ampl_error(ctx, AMPL_EVALUE, "the name \"%s\" is no valid UTF-8", ampl_escaped(ctx, key, 100));
   if (s != AMPL_OK) {
     json_decref(value);
     return s;
@@ -359,7 +422,8 @@ static ampl_status metadata_object(ampl_ctx *ctx, json_t *header, int64_t n, con
   }
   for (int64_t i = 0; s == AMPL_OK && i < n; i++) {
     if (!is_utf8(pairs[i].value)) {
-      s = ampl_error(ctx, AMPL_EVALUE, "metadata: the value of \"%.100s\" is no valid UTF-8", pairs[i].key);
+      s = ampl_error(ctx, AMPL_EVALUE, "metadata: the value of \"%s\" is no valid UTF-8",
+                     ampl_escaped(ctx, pairs[i].key, 100));
       break;
     }
     json_t *value = json_string(pairs[i].value);
@@ -440,6 +504,7 @@ ampl_status ampl_safetensors_save(ampl_ctx *ctx, const char *path, int64_t n, co
   char *text = NULL;
   size_t bytes = 0;
   uint64_t at = 0;
+  ctx->op = "";
   json_t *header = json_object();
   item *items = malloc((size_t)(n > 0 ? n : 1) * sizeof *items);
   ampl_status s = header && items ? metadata_object(ctx, header, nmeta, keys, values) : no_memory(ctx);

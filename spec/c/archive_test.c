@@ -462,7 +462,20 @@ static const struct {
     {"1,2\n3,abc\n", "line 2, column 2: \"abc\"", 0, 0},
     {"1,2\n\n3,1.2.3\n", "line 3, column 2: \"1.2.3\"", 0, 0},
     {"1,2\n3,\n", "line 2, column 2: an empty field", 0, 0},
-    {"1,0x10\n2,3\n4,0x10", "line 3, column 2", 0, 0},
+    {"1,0x10\n2,3\n4,0x10", "line 1, column 2: \"0x10\"", 0, 0},
+    {"1,2\r3,4.5\r", NULL, 2, 2},
+    {"\r\n1,2\r\r\n3,4.5", NULL, 2, 2},
+    {"1,2\r3,x\r", "line 2, column 2", 0, 0},
+    {"1,2\r\n\r\n3,x\r\n", "line 3, column 2", 0, 0},
+    {"# a, b\n1,2\n # c\n3,4.5 # d, \"e\n#", NULL, 2, 2},
+    {"1,2 # one, two\n3,4.5", NULL, 2, 2},
+    {"item #,count\n1,2\n3,4.5", NULL, 2, 2},
+    {"\"a#\",b\n1,2\n3,4.5", NULL, 2, 2},
+    {"NA,1\n3,4.5\n", "line 1, column 1: \"NA\" is no number (option header", 0, 0},
+    {"x,1\n3,4.5\n", "line 1, column 1: \"x\"", 0, 0},
+    {"NA,N/A\n3,4.5\n", "line 1, column 1: \"NA\"", 0, 0},
+    {",\n3,4.5\n", "line 1, column 1: an empty field", 0, 0},
+    {"1,\x1b[31m\xff\n", "\"\\x1b[31m\\xff\"", 0, 0},
     {"", "an empty file", 0, 0},
     {"\n \n", "an empty file", 0, 0},
     {"a,b\n", "no numbers below", 0, 0},
@@ -581,6 +594,7 @@ static void without_memory(const char *name, ampl_status (*call)(void)) {
 
 int main(void) {
   snprintf(folder, sizeof folder, "/tmp/ampl-archive-XXXXXX");
+  setenv("AMPL_ALLOC", "plain", 1); /* the context asks the system for all its memory, so that it can fail */
   if (!mkdtemp(folder) || ampl_ctx_new(NULL, &ctx) != AMPL_OK) return 1;
   round_trip();
   clear();

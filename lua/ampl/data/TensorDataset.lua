@@ -1,6 +1,9 @@
 -- A data set over tensors of one length: sample i is row i of each.
 
 local Class = require "ampl.class"
+local args = require "ampl.args"
+local core = require "ampl.core"
+local row = require "ampl.data.row"
 local raise = require "ampl.raise"
 
 ---@class ampl.data.TensorDataset : ampl.Class
@@ -16,8 +19,8 @@ function TensorDataset:init(...)
   if n == 0 then raise("EARG", "TensorDataset", "takes one tensor or more") end
   for i = 1, n do
     local t = self.tensors[i]
-    if type(t) ~= "userdata" then
-      raise("EARG", "TensorDataset", ("argument %d must be a tensor, not a %s"):format(i, type(t)))
+    if not core.is_tensor(t) then
+      raise("EARG", "TensorDataset", ("argument %d must be a tensor, not %s"):format(i, args.shown(t)))
     end
     if t.ndim == 0 then
       raise("ESHAPE", "TensorDataset", ("argument %d has no dimension to take rows from"):format(i))
@@ -31,11 +34,21 @@ end
 
 function TensorDataset:__len() return #self.tensors[1] end
 
+function TensorDataset:__tostring()
+  local parts = {}
+  for i, t in ipairs(self.tensors) do
+    local ok, dtype = pcall(function() return t.dtype end)
+    parts[i] = ok and ("%s {%s}"):format(dtype, table.concat(t.shape, ", ")) or "freed"
+  end
+  return ("TensorDataset(%s)"):format(table.concat(parts, ", "))
+end
+
 ---Row i of every tensor.
 ---@param i integer
 ---@return ampl.Tensor ...
 function TensorDataset:get(i)
   local out = {}
+  i = row("TensorDataset", i, #self)
   for k, t in ipairs(self.tensors) do out[k] = t[i] end
   return table.unpack(out)
 end
