@@ -45,8 +45,8 @@ enum {                          /* ampl_tensor.flags */
   AMPL_T_NUMBER        = 8,     /* stands for a plain number: rank 0, promotes weakly, on the host */
   AMPL_T_RETAINS_GRAD  = 16,
   AMPL_T_INFERENCE     = 32,    /* made under inference_mode: never part of a graph */
-  AMPL_T_SCRATCHED     = 64,    /* gradient of a skipped step: the next backward replaces it (see scaler.c) */
-  /* a gradient that a scaler has divided by its scale; backward clears it (see scaler.c) */
+  AMPL_T_SCRATCHED     = 64,    /* gradient of a skipped step: the next backward replaces it (see scaler.h) */
+  /* a gradient that a scaler has divided by its scale; backward clears it (see scaler.h) */
   AMPL_T_UNSCALED      = 128
 };
 
@@ -61,6 +61,7 @@ struct ampl_tensor {
   /* autograd; see core/graph.h */
   ampl_node    *node;           /* what made it, NULL for leaves */
   int           out_index;      /* which output of node */
+  uint32_t      mark;           /* the version that SCRATCHED or UNSCALED speaks of */
   ampl_tensor  *grad;
   ampl_hook    *hooks;          /* of a leaf */
   ampl_view    *view;

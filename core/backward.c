@@ -3,6 +3,7 @@
  * Nodes reachable from the outputs are collected into a table and taken in falling order of their numbers: a node's
  * gradients are complete when its turn comes, since whatever uses its outputs has a higher number. */
 #include "graph.h"
+#include "scaler.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -239,7 +240,7 @@ static ampl_status own_grad(walk *w, ampl_tensor *x, ampl_tensor *g, ampl_tensor
 /* x.grad += g. */
 static ampl_status add_to_grad(walk *w, ampl_tensor *x, ampl_tensor *g) {
   ampl_tensor *sum;
-  if (x->grad && x->flags & AMPL_T_SCRATCHED) {         /* of a step that was skipped: to be replaced */
+  if (ampl_is_scratched(x)) {           /* of a step that was skipped: to be replaced */
     ampl_tensor_release(x->grad);
     x->grad = NULL;
   }

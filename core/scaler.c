@@ -1,13 +1,7 @@
 /* scaler.c: the gradient scaler: when to unscale, step, back off and grow, and why a step was skipped.
  *
- * The arithmetic is done by two ops on the device (core/ops/amp.c); here is the order of calls.  Two flags on tensors
- * carry what must outlive an iteration:
- *
- *   AMPL_T_UNSCALED on a gradient: it was divided already.  A parameter that two optimisers share is so divided once.
- *   Backward clears the flag when it adds to the gradient.
- *
- *   AMPL_T_SCRATCHED on a parameter: its gradient belongs to a step that was skipped.  It stays readable; backward
- *   replaces it, and unscale drops what backward did not reach: it must not be used a second time. */
+ * The arithmetic is done by two ops on the device (core/ops/amp.c); here is the order of calls.  What is remembered of
+ * a gradient stands in flags on tensors (scaler.h), and ends with the iteration. */
 #include "scaler.h"
 #include "trace.h"
 
@@ -80,14 +74,54 @@ ampl_status ampl_scaler_new(ampl_ctx *ctx, const ampl_scaler_options *options, a
   return end(s);
 }
 
+static bool has_param(const ampl_scaler_record *r, const ampl_tensor *p) {
+  for (int64_t i = 0; i < r->nparams; i++)
+    if (r->params[i] == p) return true;
+  return false;
+}
+
+/* Whether an optimiser of this iteration, other than `but`, has p; with `waiting`, one that has not stepped yet. */
+static bool listed(const ampl_scaler *s, const ampl_tensor *p, const ampl_scaler_record *but, bool waiting) {
+  for (int i = 0; i < s->nrecords; i++) {
+    const ampl_scaler_record *r = &s->records[i];
+    if (r != but && !(waiting && r->stage == AMPL_SCALER_STEPPED) && has_param(r, p)) return true;
+  }
+  return false;
+}
+
+/* Whether p's gradient is divided already: for another optimiser of this iteration than `mine`, whatever was done to it
+ * since (clipping), or before, and not written since. */
+static bool is_unscaled(const ampl_scaler *s, const ampl_tensor *p, const ampl_scaler_record *mine) {
+  const ampl_tensor *g = p->grad;
+  return g && g->flags & AMPL_T_UNSCALED && (g->mark == g->storage->version || listed(s, p, mine, false));
+}
+
 static void drop_record(ampl_ctx *ctx, ampl_scaler_record *r) {
   ampl_tensor_release(r->found);
   ampl_tensor_release(r->first_bad);
-  for (int64_t i = 0; i < r->nskipped; i++) ampl_tensor_release(r->skipped[i]);
-  if (r->skipped) ampl_obj_put(ctx, r->skipped, (size_t)r->nskipped * sizeof *r->skipped);
+  for (int64_t i = 0; i < r->nparams; i++) ampl_tensor_release(r->params[i]);
+  if (r->params) ampl_obj_put(ctx, r->params, (size_t)r->nparams * sizeof *r->params);
+}
+
+/* Gradients that r's optimiser has used count as fresh again, unless another one waits for them. */
+static void forget_unscaled(ampl_scaler *s, const ampl_scaler_record *r) {
+  for (int64_t i = 0; i < r->nparams; i++) {
+    ampl_tensor *g = r->params[i]->grad;
+    if (g && g->flags & AMPL_T_UNSCALED && !listed(s, r->params[i], r, true)) g->flags &= (uint8_t)~AMPL_T_UNSCALED;
+  }
+}
+
+/* Those of one that has not stepped stay divided, as they are now. */
+static void keep_unscaled(const ampl_scaler_record *r) {
+  for (int64_t i = 0; i < r->nparams; i++)
+    if (r->params[i]->grad) r->params[i]->grad->mark = r->params[i]->grad->storage->version;
 }
 
 static void drop_records(ampl_scaler *s) {
+  for (int i = 0; i < s->nrecords; i++) {
+    if (s->records[i].stage == AMPL_SCALER_STEPPED) forget_unscaled(s, &s->records[i]);
+    else keep_unscaled(&s->records[i]);
+  }
   for (int i = 0; i < s->nrecords; i++) drop_record(s->ctx, &s->records[i]);
   s->nrecords = 0;
 }
@@ -222,7 +256,16 @@ static ampl_scaler_record *record_of(ampl_scaler *s, uint64_t key) {
   return NULL;
 }
 
-static ampl_status add_record(ampl_scaler *s, uint64_t key, ampl_scaler_record **out) {
+static ampl_status keep_params(ampl_scaler *s, ampl_scaler_record *r, const ampl_params *p) {
+  if (!p->n) return AMPL_OK;
+  if (!(r->params = ampl_obj_get(s->ctx, (size_t)p->n * sizeof *r->params)))
+    return ampl_error(s->ctx, AMPL_ENOMEM, "out of memory");
+  r->nparams = p->n;
+  for (int64_t i = 0; i < p->n; i++) ampl_tensor_retain(r->params[i] = p->v[i]);
+  return AMPL_OK;
+}
+
+static ampl_status add_record(ampl_scaler *s, uint64_t key, const ampl_params *p, ampl_scaler_record **out) {
   const float zero = 0;
   const int32_t none = INT32_MAX;
   if (s->nrecords == s->records_cap) {
@@ -240,6 +283,7 @@ static ampl_status add_record(ampl_scaler *s, uint64_t key, ampl_scaler_record *
   ampl_device *d = ampl_device_of(s->scale);
   ampl_status st = put_on(s->ctx, d, AMPL_F32, 1, &zero, &r.found);
   if (st == AMPL_OK) st = put_on(s->ctx, d, AMPL_I32, 1, &none, &r.first_bad);
+  if (st == AMPL_OK) st = keep_params(s, &r, p);
   if (st != AMPL_OK) {
     drop_record(s->ctx, &r);
     return st;
@@ -250,6 +294,7 @@ static ampl_status add_record(ampl_scaler *s, uint64_t key, ampl_scaler_record *
 }
 
 static void forget_record(ampl_scaler *s, ampl_scaler_record *r) {
+  forget_unscaled(s, r);
   drop_record(s->ctx, r);
   *r = s->records[--s->nrecords];
 }
@@ -273,8 +318,7 @@ static ampl_status know(ampl_scaler *s, ampl_scaler_record *r) {
 /* Whether p was scratched by a skip of this very iteration, by another optimiser: this one may use its gradient. */
 static bool scratched_now(const ampl_scaler *s, const ampl_tensor *p) {
   for (int i = 0; i < s->nrecords; i++)
-    for (int64_t k = 0; k < s->records[i].nskipped; k++)
-      if (s->records[i].skipped[k] == p) return true;
+    if (s->records[i].skipped && has_param(&s->records[i], p)) return true;
   return false;
 }
 
@@ -300,7 +344,7 @@ static ampl_status widen_grad(ampl_ctx *ctx, ampl_tensor *p) {
 static ampl_status ready_grads(ampl_scaler *s, const ampl_params *p) {
   for (int64_t i = 0; i < p->n; i++) {
     ampl_tensor *x = p->v[i];
-    if (x->grad && x->flags & AMPL_T_SCRATCHED && !scratched_now(s, x)) drop_grad(x);
+    if (ampl_is_scratched(x) && !scratched_now(s, x)) drop_grad(x);
     if (x->grad && x->grad->dtype == AMPL_F16) AMPL_TRY(widen_grad(s->ctx, x));
   }
   return AMPL_OK;
@@ -308,21 +352,28 @@ static ampl_status ready_grads(ampl_scaler *s, const ampl_params *p) {
 
 /* t[HEAD + i]: the gradients that are `done` (unscaled already) or not; how many there are.  With `mark` a gradient
  * that two parameters share comes up once. */
-static int64_t pick(ampl_tensor **t, const ampl_params *p, bool done, bool mark) {
+static int64_t pick(const ampl_scaler *s, const ampl_scaler_record *r, ampl_tensor **t, const ampl_params *p, bool done,
+                    bool mark) {
   int64_t n = 0;
   for (int64_t i = 0; i < p->n; i++) {
     ampl_tensor *g = p->v[i]->grad;
-    t[HEAD + i] = g && !!(g->flags & AMPL_T_UNSCALED) == done ? g : NULL;
+    t[HEAD + i] = g && is_unscaled(s, p->v[i], r) == done ? g : NULL;
     if (!t[HEAD + i]) continue;
     n++;
-    if (mark) g->flags |= AMPL_T_UNSCALED;
+    if (!mark) continue;
+    g->flags |= AMPL_T_UNSCALED;
+    g->mark = g->storage->version;
   }
   return n;
 }
 
-static void unmark(ampl_tensor **t, int64_t n) {
-  for (int64_t i = 0; i < n; i++)
-    if (t[HEAD + i]) t[HEAD + i]->flags &= (uint8_t)~AMPL_T_UNSCALED;
+/* After the write: what was picked is unscaled as it is now, or, if that failed, is not. */
+static void settle_marks(ampl_tensor **t, int64_t n, bool good) {
+  for (int64_t i = 0; i < n; i++) {
+    if (!t[HEAD + i]) continue;
+    if (good) t[HEAD + i]->mark = t[HEAD + i]->storage->version;
+    else t[HEAD + i]->flags &= (uint8_t)~AMPL_T_UNSCALED;
+  }
 }
 
 /* Fresh gradients are multiplied, the others looked at: their inf is this optimiser's, too. */
@@ -333,13 +384,13 @@ static ampl_status run_unscale(ampl_scaler *s, ampl_scaler_record *r, const ampl
   t[0] = r->found;
   t[1] = r->first_bad;
   t[2] = NULL;
-  if (pick(t, p, true, false)) AMPL_TRY(ampl_call(ctx, &in, NULL));
+  if (pick(s, r, t, p, true, false)) AMPL_TRY(ampl_call(ctx, &in, NULL));
   AMPL_TRY(ampl_call(ctx, &(ampl_args){OP(reciprocal), &s->scale, 1, NULL}, &inv));
   t[2] = inv;
   ampl_status st = AMPL_OK;
-  if (pick(t, p, false, true)) {
+  if (pick(s, r, t, p, false, true)) {
     st = ampl_call(ctx, &in, NULL);
-    if (st != AMPL_OK) unmark(t, p->n);
+    settle_marks(t, p->n, st == AMPL_OK);
   }
   ampl_tensor_release(inv);
   return st;
@@ -348,12 +399,13 @@ static ampl_status run_unscale(ampl_scaler *s, ampl_scaler_record *r, const ampl
 static ampl_status unscale(ampl_scaler *s, uint64_t key, const ampl_params *p, ampl_scaler_record **out) {
   ampl_ctx *ctx = s->ctx;
   const size_t bytes = (size_t)(HEAD + p->n) * sizeof(ampl_tensor *);
-  if (!s->scale)
+  if (!s->scale && !s->loaded)
     return ampl_error(ctx, AMPL_ESTATE, "no loss was ever scaled: call backward on scaler:scale(loss), not on the "
                       "loss");
+  if (!s->scale) AMPL_TRY(make_state(s, p->n ? ampl_device_of(p->v[0]) : ctx->device));
   if (p->n > INT32_MAX - HEAD) return ampl_error(ctx, AMPL_EARG, "%lld parameters are too many", (long long)p->n);
   AMPL_TRY(ready_grads(s, p));
-  AMPL_TRY(add_record(s, key, out));
+  AMPL_TRY(add_record(s, key, p, out));
   ampl_tensor **t = ampl_obj_get(ctx, bytes);
   ampl_status st = t ? run_unscale(s, *out, p, t) : ampl_error(ctx, AMPL_ENOMEM, "out of memory");
   if (t) ampl_obj_put(ctx, t, bytes);
@@ -391,24 +443,19 @@ static void note_skip(ampl_scaler *s, const ampl_scaler_record *r, const ampl_pa
 
 /* The gradients stay to be looked at, and are marked as used up. */
 static void mark_scratched(const ampl_params *p) {
-  for (int64_t i = 0; i < p->n; i++)
-    if (p->v[i]->grad) p->v[i]->flags |= AMPL_T_SCRATCHED;
-}
-
-static ampl_status scratch(ampl_scaler *s, ampl_scaler_record *r, const ampl_params *p) {
-  if (!p->n) return AMPL_OK;
-  if (!(r->skipped = ampl_obj_get(s->ctx, (size_t)p->n * sizeof *r->skipped)))
-    return ampl_error(s->ctx, AMPL_ENOMEM, "out of memory");
-  r->nskipped = p->n;
-  for (int64_t i = 0; i < p->n; i++) ampl_tensor_retain(r->skipped[i] = p->v[i]);
-  mark_scratched(p);
-  return AMPL_OK;
+  for (int64_t i = 0; i < p->n; i++) {
+    ampl_tensor *x = p->v[i];
+    if (!x->grad) continue;
+    x->flags |= AMPL_T_SCRATCHED;
+    x->mark = x->grad->storage->version;
+  }
 }
 
 static ampl_status skip(ampl_scaler *s, ampl_scaler_record *r, const ampl_params *p) {
   double scale;
   AMPL_TRY(read_scale(s, &scale));
-  AMPL_TRY(scratch(s, r, p));
+  mark_scratched(p);
+  r->skipped = true;
   r->stage = AMPL_SCALER_STEPPED;
   note_skip(s, r, p, scale);
   return AMPL_OK;
@@ -594,7 +641,7 @@ ampl_status ampl_scaler_get_state(ampl_scaler *s, ampl_scaler_state *out) {
   AMPL_TRY(read_scale(s, &out->scale));
   AMPL_TRY(get_counters(s, counters));
   out->growth_tracker = counters[TRACKER];
-  out->hysteresis_left = counters[HYSTERESIS];
+  out->hysteresis_left = counters[HYSTERESIS] < s->o.hysteresis ? counters[HYSTERESIS] : s->o.hysteresis;
   return end(s);
 }
 
@@ -609,13 +656,14 @@ ampl_status ampl_scaler_set_state(ampl_scaler *s, const ampl_scaler_state *state
   AMPL_TRY(check_scale(ctx, &o, "the scale", state->scale));
   if (state->growth_tracker < 0 || state->growth_tracker > INT32_MAX)
     return ampl_error(ctx, AMPL_EVALUE, "growth tracker %lld is not a count", (long long)state->growth_tracker);
-  if (state->hysteresis_left < 0 || state->hysteresis_left > o.hysteresis)
-    return ampl_error(ctx, AMPL_EVALUE, "%lld overflows left of a hysteresis of %lld",
-                      (long long)state->hysteresis_left, (long long)o.hysteresis);
+  if (state->hysteresis_left < 0 || state->hysteresis_left > INT32_MAX)
+    return ampl_error(ctx, AMPL_EVALUE, "hysteresis left %lld is not a count", (long long)state->hysteresis_left);
   if (state->taken < 0 || state->skipped < 0 || state->calibrating < 0 || state->consecutive_skips < 0)
     return ampl_error(ctx, AMPL_EVALUE, "negative counts of steps");
   AMPL_TRY(set_state(s, state->scale, state->growth_tracker, state->hysteresis_left));
   s->o = o;
+  s->loaded = true;
+  s->floor_told = false;
   s->taken = state->taken;
   s->skipped = state->skipped;
   s->calibrating = state->calibrating;

@@ -25,8 +25,8 @@ static ampl_status infer_unscale(ampl_ctx *ctx, const ampl_args *in, ampl_meta *
 }
 
 AMPL_OP(amp_unscale,
-  .doc = "Multiplies gradients by inv_scale, in place (absent: only looks at them). The first that held an inf or a "
-         "NaN before sets found_inf to 1 and lowers first_bad to its place in the list; entries may be absent.",
+  .doc = "Multiplies gradients by inv_scale, in place (absent: only looks at them). The first that holds an inf or a "
+         "NaN then sets found_inf to 1 and lowers first_bad to its place in the list; entries may be absent.",
   .args = {TENSOR_ONLY("found_inf"), TENSOR_ONLY("first_bad"), TENSOR_OPT("inv_scale"), TENSORS_OR_NONE("gradients")},
   .nout = AMPL_OUT_NONE, .flags = AMPL_OP_INTERNAL | AMPL_OP_MUTATES | AMPL_OP_NO_GRAD, .infer = infer_unscale);
 

@@ -16,14 +16,20 @@ typedef struct work {
   int                       bad;        /* the lowest place of a gradient with an inf or a NaN; n: none */
 } work;
 
-/* The test is on the value as it is now, before the multiplication: that is where an overflow shows. */
+/* The test is on the value after the multiplication: an inf or a NaN stays one, and below a scale of 1 a large finite
+ * value may become one. */
 static bool unscale_f64 (double *x, const float *inv, int64_t n) {
   double a = 0;
   for (int64_t i = 0; i < n; i++) {
-    a += x[i] * 0;
     if (inv) x[i] *= (double)*inv;
+    a += x[i] * 0;
   }
   return isnan(a);
+}
+
+/* Whether what was stored in 16 bits overflowed there. */
+static bool overflowed (const work *w, ampl_cpu_stream *s, int64_t pos, int64_t len, void *buf) {
+  return w->isa->nonfinite(ampl_cpu_load(s, AMPL_WORK_F32, 0, pos, len, buf), (long)len);
 }
 
 static void note_bad (work *w, int place) {
@@ -55,7 +61,9 @@ static void run_job (void *ud, int64_t job, int thread) {
     if (wide) bad |= unscale_f64(x, w->inv, len);
     else if (w->inv) bad |= w->isa->unscale(x, *w->inv, (long)len);
     else bad |= w->isa->nonfinite(x, (long)len);
-    if (w->inv) ampl_cpu_store(&s, type, 0, pos, len, x);
+    if (!w->inv) continue;
+    ampl_cpu_store(&s, type, 0, pos, len, x);
+    if (*w->inv > 1 && g->dtype != AMPL_F32 && !wide) bad |= overflowed(w, &s, pos, len, buf);
   }
   if (bad) note_bad(w, (int)lo);
 }
@@ -99,11 +107,13 @@ static ampl_status amp_update_scale (ampl_ctx *ctx, const ampl_args *in, ampl_te
   int32_t *counter = in->t[COUNTERS]->data;
   const float growth = (float)in->p[0].f, backoff = (float)in->p[1].f;
   const float lowest = (float)in->p[4].f, highest = (float)in->p[5].f;
+  const int32_t hysteresis = (int32_t)in->p[3].i;
   bool found = false;
   for (int i = FOUND_INFS; i < in->nt; i++) found |= *(const float *)in->t[i]->data != 0;
   counter[FLOORED] = 0;
   if (found) {
     counter[TRACKER] = 0;
+    if (counter[FORGIVEN] > hysteresis) counter[FORGIVEN] = hysteresis;         /* it was lowered since */
     if (counter[FORGIVEN] > 0) counter[FORGIVEN]--;
     if (counter[FORGIVEN] == 0) {
       const float lower = *scale * backoff;
@@ -111,8 +121,9 @@ static ampl_status amp_update_scale (ampl_ctx *ctx, const ampl_args *in, ampl_te
       *scale = lower < lowest ? lowest : lower;
     }
   } else {
-    counter[FORGIVEN] = (int32_t)in->p[3].i;
-    if (++counter[TRACKER] == in->p[2].i) {
+    counter[FORGIVEN] = hysteresis;
+    if (counter[TRACKER] < INT32_MAX) counter[TRACKER]++;
+    if (counter[TRACKER] >= in->p[2].i) {
       const float higher = *scale * growth;
       if (isfinite(higher)) *scale = higher > highest ? highest : higher;
       counter[TRACKER] = 0;

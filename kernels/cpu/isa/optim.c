@@ -46,14 +46,14 @@ static bool unscale (float *x, float inv, long n) {
   V a = vzero(), s = vset(inv);
   long i = 0;
   for (; i + VW <= n; i += VW) {
-    V v = vld(x + i);
+    V v = vmul(vld(x + i), s);
     a = vfma(v, vzero(), a);
-    vst(x + i, vmul(v, s));
+    vst(x + i, v);
   }
   if (i < n) {
-    V v = vldn(x + i, n - i);
+    V v = vmul(vldn(x + i, n - i), s);
     a = vfma(v, vzero(), a);
-    vstn(x + i, vmul(v, s), n - i);
+    vstn(x + i, v, n - i);
   }
   return many(visnan(a));
 }
