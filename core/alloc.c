@@ -98,7 +98,7 @@ static ampl_status no_memory(ampl_ctx *c, size_t bytes) {
   parts[0] = 0;
   for (int k = 0; k < AMPL_KIND_COUNT; k++)
     if (c->by_kind[k])
-      n += (size_t)snprintf(parts + n, sizeof parts - n, ", %s %.1f MB", kinds[k], (double)c->by_kind[k] / 1e6);
+      n = ampl_append(parts, sizeof parts, n, ", %s %.1f MB", kinds[k], (double)c->by_kind[k] / 1e6);
   return ampl_error(c, AMPL_ENOMEM,
                     "out of memory: %.1f MB asked, %.1f MB live of a limit of %.1f MB%s; free tensors, use a "
                     "smaller batch, or raise the limit (ampl.memory_limit, AMPL_MEMORY_LIMIT)",

@@ -231,7 +231,7 @@ typedef union ampl_value {
 #define AMPL_ARG_MAP(X)                                                                                                \
   X(TENSOR, "a tensor or a number")     /* t */                                                                        \
   X(TENSOR_OPT, "a tensor or nothing")  /* t, NULL: absent */                                                          \
-  X(TENSORS, "a list of tensors")       /* ts; at most one in a record; entries may be NULL where the op says so */    \
+  X(TENSORS, "a list of tensors")       /* ts; at most one in a record; entries may be NULL with AMPL_HOLES */         \
   X(DIM, "a dimension")                 /* i; counted from the operand's rank */                                       \
   X(DIM_NEW, "a dimension")             /* i; of an output with one dimension more */                                  \
   X(DIMS, "a dimension or a list of them")   /* l; n = 0: none given or an empty list, all dimensions */               \

@@ -247,6 +247,6 @@ uint64_t ampl_enter_autocast(ampl_ctx *ctx, const ampl_autocast_options *o) {
   uint64_t id = 0;
   if (fill_region(ctx, o, &mode) == AMPL_OK) id = ampl_mode_enter(ctx, &mode);
   if (!id && mode.override) ampl_obj_put(ctx, mode.override, AMPL_OPID_COUNT);
-  if (id) ctx->op = "";
+  ctx->op = "";
   return id;
 }

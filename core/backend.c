@@ -162,8 +162,7 @@ const char *ampl_device_name(int i) { return i >= 0 && i < ampl_device_count() ?
 
 static void known_devices(char *text, size_t size) {
   size_t n = 0;
-  for (int i = 0; i < ndevices && n < size; i++)
-    n += (size_t)snprintf(text + n, size - n, i ? ", %s" : "%s", devices[i].name);
+  for (int i = 0; i < ndevices; i++) n = ampl_append(text, size, n, i ? ", %s" : "%s", devices[i].name);
 }
 
 ampl_device *ampl_device_find(ampl_ctx *ctx, const char *name) {
@@ -178,7 +177,7 @@ ampl_device *ampl_device_find(ampl_ctx *ctx, const char *name) {
   }
   known_devices(known, sizeof known);
   ampl_error(ctx, AMPL_EDEVICE,
-             "there is no device \"%s\" here; there is: %s (`ampl --devices` says why others were refused)", name,
+             "there is no device \"%.100s\" here; there is: %s (`ampl --devices` says why others were refused)", name,
              known);
   return NULL;
 }

@@ -204,20 +204,6 @@ static ampl_status accumulate(walk *w, ampl_tensor **into, ampl_tensor *g, bool 
   return AMPL_OK;
 }
 
-/* Runs the hooks of output k on *g, which they may replace. */
-static ampl_status run_hooks(walk *w, ampl_hook *hooks, int k, ampl_tensor **g) {
-  for (ampl_hook *h = hooks, *next; h; h = next) {
-    ampl_tensor *instead = NULL;
-    next = h->next;
-    if (h->out != k || !*g) continue;
-    AMPL_TRY(h->fn(h->ud, w->ctx, *g, &instead));
-    if (!instead) continue;
-    ampl_tensor_release(*g);
-    *g = instead;
-  }
-  return AMPL_OK;
-}
-
 static ampl_tensor *detached(walk *w, ampl_tensor *g) {
   if (w->flags & AMPL_CREATE_GRAPH) {
     ampl_tensor_retain(g);
@@ -267,7 +253,7 @@ static ampl_status add_to_grad(walk *w, ampl_tensor *x, ampl_tensor *g) {
 
 static ampl_status finish_leaf(walk *w, task *t) {
   if (!t->grad[0]) return AMPL_OK;
-  AMPL_TRY(run_hooks(w, t->leaf->hooks, 0, &t->grad[0]));
+  AMPL_TRY(ampl_hooks_run(w->ctx, &t->leaf->hooks, 0, &t->grad[0]));
   const int at = w->capture ? captured_at(w, NULL, 0, t->leaf) : -1;
   ampl_status s = AMPL_OK;
   if (!w->capture) s = add_to_grad(w, t->leaf, t->grad[0]);
@@ -339,11 +325,19 @@ static void expand_notes(const ampl_note *note, int n, ampl_meta *m) {
   }
 }
 
+static ampl_status run_foreign(walk *w, task *t, const bool *need, ampl_tensor **dx) {
+  const ampl_node *n = t->node;
+  const char *op = w->ctx->op;
+  const ampl_status s = n->foreign.backward(n->foreign.ud, w->ctx, n->ny, t->grad, n->nx, dx, need);
+  w->ctx->op = op;
+  return s;
+}
+
 /* dx[i]: references to what the formula gives.  wide: room for a flag of each operand. */
 static ampl_status run_formula(walk *w, task *t, const bool *need, bool *wide, ampl_tensor **dx) {
   ampl_node *n = t->node;
   ampl_tensor *few[8], **y = few;
-  if (n->foreign.backward) return n->foreign.backward(n->foreign.ud, w->ctx, n->ny, t->grad, n->nx, dx, need);
+  if (n->foreign.backward) return run_foreign(w, t, need, dx);
   if (n->ny > 8) return ampl_error(w->ctx, AMPL_EUNSUPPORTED, "%s has too many outputs", n->op->name);
   ampl_meta few_metas[12], *metas = few_metas;
   if (n->nx + n->ny > 12 && !(metas = malloc((size_t)(n->nx + n->ny) * sizeof *metas))) return no_memory(w);
@@ -422,7 +416,7 @@ static ampl_status run_node(walk *w, task *t) {
   ampl_node *n = t->node;
   bool any = false, few_flags[2 * FEW], *need = few_flags;
   ampl_tensor *few[FEW] = {NULL}, **dx = few;
-  for (int k = 0; k < n->ny; k++) AMPL_TRY(run_hooks(w, n->hooks, k, &t->grad[k]));
+  for (int k = 0; k < n->ny; k++) AMPL_TRY(ampl_hooks_run(w->ctx, &n->hooks, k, &t->grad[k]));
   for (int k = 0; k < n->ny; k++) any |= t->grad[k] != NULL;
   AMPL_TRY(capture_outputs(w, t));
   AMPL_TRY(retain_outputs(w, t));
@@ -534,7 +528,7 @@ ampl_status ampl_backward(ampl_tensor *x, ampl_tensor *grad, unsigned flags) {
   walk w = {.ctx = ampl_ctx_of(x), .flags = flags};
   w.ctx->op = "backward";
   const ampl_status s = guarded(&w, 1, &x, &grad);
-  if (s == AMPL_OK) w.ctx->op = "";
+  w.ctx->op = "";
   return s;
 }
 
@@ -557,6 +551,6 @@ ampl_status ampl_gradients(ampl_ctx *ctx, int nout, ampl_tensor *const *outputs,
       s = ampl_error(ctx, AMPL_EGRAD, "input %d was not used for the outputs; {allow_unused = true} gives nil there",
                      i + 1);
   for (int i = 0; i < nin && s != AMPL_OK; i++) ampl_tensor_release(out[i]), out[i] = NULL;
-  if (s == AMPL_OK) ctx->op = "";
+  ctx->op = "";
   return s;
 }

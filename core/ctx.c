@@ -58,7 +58,7 @@ ampl_status ampl_ctx_new(const ampl_ctx_options *options, ampl_ctx **out) {
   if (!c) return AMPL_ENOMEM;
   const char *alloc = getenv("AMPL_ALLOC");
   c->refs = 1;
-  c->op = "";
+  c->op = c->failed = "";
   c->threads = o.threads > 0 ? o.threads : ampl_cpu_count();
   c->seed = o.seed;
   c->limit = o.memory_limit ? o.memory_limit : default_limit();
@@ -105,9 +105,10 @@ int64_t ampl_shown(const ampl_ctx *c, int64_t i) { return i < 0 ? i : i + c->ind
 /* ------------------------------------------------------------------------------------------------ errors ---------- */
 
 ampl_status ampl_error_va(ampl_ctx *c, ampl_status s, const char *fmt, va_list args) {
-  const int n = *c->op ? snprintf(c->message, sizeof c->message, "%s: ", c->op) : 0;
-  vsnprintf(c->message + n, sizeof c->message - (size_t)n, fmt, args);
+  const size_t n = *c->op ? ampl_append(c->message, sizeof c->message, 0, "%s: ", c->op) : 0;
+  vsnprintf(c->message + n, sizeof c->message - n, fmt, args);
   c->code = s;
+  c->failed = c->op;
   return s;
 }
 
@@ -123,7 +124,7 @@ ampl_status ampl_fail(ampl_ctx *c, ampl_status s, const char *message) { return 
 
 const char *ampl_error_message(const ampl_ctx *c) { return c->message; }
 ampl_status ampl_error_code(const ampl_ctx *c) { return c->code; }
-const char *ampl_error_op(const ampl_ctx *c) { return c->op; }
+const char *ampl_error_op(const ampl_ctx *c) { return c->failed; }
 
 void ampl_on_warning(ampl_ctx *c, ampl_warn_fn fn, void *ud) {
   c->warn = fn;
@@ -142,28 +143,36 @@ void ampl_warning(ampl_ctx *c, const char *code, const char *fmt, ...) {
 
 /* ------------------------------------------------------------------------------------------------ texts ----------- */
 
+size_t ampl_append(char *text, size_t size, size_t at, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  const int n = vsnprintf(text + at, size - at, fmt, args);
+  va_end(args);
+  if (n < 0) return at;
+  return (size_t)n < size - at ? at + (size_t)n : size - 1;
+}
+
 char *ampl_text(ampl_ctx *c) { return c->text[c->text_next++ % 8]; }
 
 const char *ampl_shape_text(ampl_ctx *c, int ndim, const int64_t *shape) {
   char *s = ampl_text(c);
-  size_t n = 0, size = sizeof c->text[0];
-  s[n++] = '{';
-  for (int d = 0; d < ndim && n < size - 24; d++)
-    n += (size_t)snprintf(s + n, size - n, d ? ", %lld" : "%lld", (long long)shape[d]);
-  s[n++] = '}', s[n] = 0;
+  const size_t size = sizeof c->text[0];
+  size_t n = ampl_append(s, size, 0, "{");
+  for (int d = 0; d < ndim; d++) n = ampl_append(s, size, n, d ? ", %lld" : "%lld", (long long)shape[d]);
+  ampl_append(s, size, n, "}");
   return s;
 }
 
 const char *ampl_meta_text(ampl_ctx *c, const ampl_meta *m) {
   const char *shape = ampl_shape_text(c, m->ndim, m->shape);
   char *s = ampl_text(c);
-  snprintf(s, sizeof c->text[0], "%s %.140s", ampl_dtype_name((ampl_dtype)m->dtype), shape);
+  ampl_append(s, sizeof c->text[0], 0, "%s %s", ampl_dtype_name((ampl_dtype)m->dtype), shape);
   return s;
 }
 
 const char *ampl_tensor_text(ampl_ctx *c, const ampl_tensor *x) {
   const char *shape = ampl_shape_text(c, x->ndim, x->shape);
   char *s = ampl_text(c);
-  snprintf(s, sizeof c->text[0], "%s %.140s", ampl_dtype_name((ampl_dtype)x->dtype), shape);
+  ampl_append(s, sizeof c->text[0], 0, "%s %s", ampl_dtype_name((ampl_dtype)x->dtype), shape);
   return s;
 }

@@ -129,10 +129,11 @@ struct ampl_ctx {
 
   /* the last error */
   ampl_status   code;
-  const char   *op;                     /* name of the op that runs or failed, "" */
+  const char   *op;                     /* name of the op that runs, "" */
+  const char   *failed;                 /* what `op` was at the last error */
   const char   *composed;               /* name of the op whose compose runs, NULL: none */
   char          message[1024];
-  char          text[8][160];           /* ring of small texts */
+  char          text[8][208];           /* ring of small texts: the longest dtype and shape fit */
   unsigned      text_next;
 };
 
@@ -144,7 +145,7 @@ static inline bool ampl_should_stop(const ampl_ctx *ctx) {
 
 ampl_status ampl_error_va(ampl_ctx *ctx, ampl_status s, const char *fmt, va_list args);
 void        ampl_warning(ampl_ctx *ctx, const char *code, const char *fmt, ...) AMPL_PRINTF(3, 4);
-char       *ampl_text(ampl_ctx *ctx);   /* the next buffer of the ring, 160 bytes */
+char       *ampl_text(ampl_ctx *ctx);   /* the next buffer of the ring, sizeof ctx->text[0] */
 
 /* ------------------------------------------------------------------------------------------------ tensors --------- */
 

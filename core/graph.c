@@ -237,11 +237,22 @@ ampl_status ampl_graph_record(ampl_ctx *ctx, const ampl_args *in, int nout, ampl
   return s;
 }
 
+/* Outputs become results of a node: each of one only, and of one of its places. */
+static ampl_status check_fresh(ampl_ctx *ctx, int ny, ampl_tensor *const *y) {
+  for (int k = 0; k < ny; k++) {
+    if (y[k]->node) return ampl_error(ctx, AMPL_EGRAD, "output %d has a graph already; give x:detach()", k + 1);
+    for (int i = 0; i < k; i++)
+      if (y[i] == y[k]) return ampl_error(ctx, AMPL_EGRAD, "output %d is output %d again", k + 1, i + 1);
+  }
+  return AMPL_OK;
+}
+
 ampl_status ampl_record_function(ampl_ctx *ctx, const ampl_function *f, int nx, ampl_tensor *const *x, int ny,
                                  ampl_tensor **y) {
   ampl_status s = AMPL_OK;
   if (nx > 255 || ny > 255)
     return ampl_error(ctx, AMPL_EUNSUPPORTED, "at most 255 operands and outputs can be differentiated");
+  AMPL_TRY(check_fresh(ctx, ny, y));
   for (int i = 0; i < nx; i++)
     if (x[i] && x[i]->view) AMPL_TRY(ampl_graph_settle(ctx, x[i]));
   ampl_node *n = node_new(ctx, nx, ny, 0, 0);
@@ -348,9 +359,48 @@ void ampl_remove_hook(ampl_tensor *x, uint64_t id) {
     ampl_hook *h = *p;
     if (h->id != id) continue;
     *p = h->next;
-    hook_free(ampl_ctx_of(x), h);
+    if (h->running) h->removed = true;
+    else hook_free(ampl_ctx_of(x), h);
     return;
   }
+}
+
+/* The first hook of output k that came after `id`. */
+static ampl_hook *hook_after(ampl_hook *h, int k, uint64_t id) {
+  while (h && (h->out != k || h->id <= id)) h = h->next;
+  return h;
+}
+
+static ampl_status check_replacement(ampl_ctx *ctx, const ampl_tensor *g, const ampl_tensor *instead) {
+  if (ampl_same_shape(g, instead) && g->dtype == instead->dtype) return AMPL_OK;
+  return ampl_error(ctx, AMPL_EGRAD, "a hook returned %s for a gradient of %s: it must keep shape and dtype",
+                    ampl_tensor_text(ctx, instead), ampl_tensor_text(ctx, g));
+}
+
+static ampl_status hook_run(ampl_ctx *ctx, ampl_hook *h, ampl_tensor **g) {
+  ampl_tensor *instead = NULL;
+  const char *op = ctx->op;
+  h->running++;
+  ampl_status s = h->fn(h->ud, ctx, *g, &instead);
+  if (--h->running == 0 && h->removed) hook_free(ctx, h);
+  ctx->op = op;
+  if (s == AMPL_OK && instead) s = check_replacement(ctx, *g, instead);
+  if (s == AMPL_OK && instead) {
+    ampl_tensor_release(*g);
+    *g = instead;
+  } else ampl_tensor_release(instead);
+  return s;
+}
+
+ampl_status ampl_hooks_run(ampl_ctx *ctx, ampl_hook **hooks, int k, ampl_tensor **g) {
+  const uint64_t last = ctx->mode_ids;  /* the numbers of hooks rise */
+  if (!*hooks || !*g) return AMPL_OK;
+  for (ampl_hook *h = hook_after(*hooks, k, 0); h && h->id <= last;) {
+    const uint64_t id = h->id;
+    AMPL_TRY(hook_run(ctx, h, g));
+    h = hook_after(*hooks, k, id);
+  }
+  return AMPL_OK;
 }
 
 ampl_status ampl_retain_grad(ampl_tensor *x) {
@@ -370,17 +420,25 @@ ampl_status ampl_retain_grad(ampl_tensor *x) {
 
 /* ------------------------------------------------------------------------------------------------ public ---------- */
 
-ampl_status ampl_set_requires_grad(ampl_tensor *x, bool on) {
-  ampl_ctx *ctx = ampl_ctx_of(x);
-  ctx->op = "requires_grad_";
+static ampl_status may_require_grad(ampl_ctx *ctx, const ampl_tensor *x, bool on) {
   if (x->node && !on) return ampl_error(ctx, AMPL_EGRAD, "only a leaf can stop requiring a gradient; use x:detach()");
   if (x->node) return AMPL_OK;
   if (on && !ampl_is_float(x))
     return ampl_error(ctx, AMPL_EDTYPE, "only floats have gradients, this is %s", ampl_tensor_text(ctx, x));
   if (on && x->flags & AMPL_T_INFERENCE)
     return ampl_error(ctx, AMPL_EGRAD, "made under inference_mode; use x:clone() outside of it");
-  x->flags = (uint8_t)(on ? x->flags | AMPL_T_REQUIRES_GRAD : x->flags & ~AMPL_T_REQUIRES_GRAD);
   return AMPL_OK;
+}
+
+ampl_status ampl_set_requires_grad(ampl_tensor *x, bool on) {
+  ampl_ctx *ctx = ampl_ctx_of(x);
+  const char *outer = ctx->op;
+  ctx->op = "requires_grad_";
+  const ampl_status s = may_require_grad(ctx, x, on);
+  ctx->op = outer;
+  if (s == AMPL_OK && !x->node)
+    x->flags = (uint8_t)(on ? x->flags | AMPL_T_REQUIRES_GRAD : x->flags & ~AMPL_T_REQUIRES_GRAD);
+  return s;
 }
 
 ampl_status ampl_detach(ampl_tensor *x, ampl_tensor **out) {
@@ -398,9 +456,7 @@ bool ampl_requires_grad(const ampl_tensor *x) {
 bool ampl_is_leaf(const ampl_tensor *x) { return !x->node; }
 ampl_tensor *ampl_grad_of(const ampl_tensor *x) { return x->grad; }
 
-ampl_status ampl_set_grad(ampl_tensor *x, ampl_tensor *grad) {
-  ampl_ctx *ctx = ampl_ctx_of(x);
-  ctx->op = "grad";
+static ampl_status check_grad(ampl_ctx *ctx, const ampl_tensor *x, const ampl_tensor *grad) {
   if (grad && !ampl_same_shape(x, grad))
     return ampl_error(ctx, AMPL_ESHAPE, "a gradient of %s for a tensor of %s", ampl_tensor_text(ctx, grad),
                       ampl_tensor_text(ctx, x));
@@ -408,6 +464,16 @@ ampl_status ampl_set_grad(ampl_tensor *x, ampl_tensor *grad) {
   if (grad && grad->dtype != x->dtype && !wide)
     return ampl_error(ctx, AMPL_EDTYPE, "a gradient of %s for a tensor of %s", ampl_tensor_text(ctx, grad),
                       ampl_tensor_text(ctx, x));
+  return AMPL_OK;
+}
+
+ampl_status ampl_set_grad(ampl_tensor *x, ampl_tensor *grad) {
+  ampl_ctx *ctx = ampl_ctx_of(x);
+  const char *outer = ctx->op;
+  ctx->op = "grad";
+  const ampl_status s = check_grad(ctx, x, grad);
+  ctx->op = outer;
+  if (s != AMPL_OK) return s;
   if (grad) ampl_tensor_retain(grad);
   ampl_tensor_release(x->grad);
   x->grad = grad;

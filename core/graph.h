@@ -21,6 +21,8 @@ typedef struct ampl_edge {
 struct ampl_hook {
   ampl_hook *next;
   int        out;               /* which output of its node */
+  int        running;           /* calls of it under way */
+  bool       removed;           /* meanwhile: the last of them frees it */
   uint64_t   id;
   ampl_hook_fn fn;
   void (*release)(void *ud);
@@ -72,6 +74,10 @@ ampl_status ampl_graph_rebase(ampl_ctx *ctx, ampl_tensor *self, ampl_tensor *val
 ampl_status ampl_graph_view(ampl_ctx *ctx, ampl_tensor *y, ampl_tensor *x);
 /* Brings a view's node up to date when its base was written in place since. */
 ampl_status ampl_graph_settle(ampl_ctx *ctx, ampl_tensor *x);
+
+/* Runs the hooks of output k, in the order they came, on *g, which they may replace.  Hooks may remove hooks and add
+ * some meanwhile: those that are added wait for the next walk. */
+ampl_status ampl_hooks_run(ampl_ctx *ctx, ampl_hook **hooks, int k, ampl_tensor **g);
 
 /* Drops what a dying tensor holds. */
 void ampl_graph_forget(ampl_ctx *ctx, ampl_tensor *x);

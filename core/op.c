@@ -132,7 +132,7 @@ static ampl_status check_operand(const call *c, int i, const ampl_tensor *x) {
   const bool listed = i >= c->info->ntensor;
   const ampl_arg *a = &c->op->args[listed ? c->info->list : c->info->tensor_arg[i]];
   if (listed && !x && !(a->flags & AMPL_HOLES))
-    return ampl_error(c->ctx, AMPL_EARG, "entry %lld of %s is missing",
+    return ampl_error(c->ctx, AMPL_EARG, "entry %lld of %s is missing: the list has a hole there",
                       (long long)ampl_shown(c->ctx, i - c->info->ntensor), a->name);
   if (!listed && !x && a->flags & AMPL_REQUIRED) return ampl_error(c->ctx, AMPL_EARG, "%s is missing", a->name);
   if (x && (listed || a->flags & AMPL_NO_NUMBER))
@@ -490,7 +490,7 @@ ampl_status ampl_call(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   if (s == AMPL_OK) s = execute(&c, out);
   if (s == AMPL_OK && ctx->trace) trace_call(&c, out, &t0);
   drop_call(&c);
-  if (s == AMPL_OK) ctx->op = outer;
+  ctx->op = outer;
   for (int k = 0; s != AMPL_OK && k < c.info->nout; k++) {
     ampl_tensor_release(out[k]);
     out[k] = NULL;
@@ -612,6 +612,6 @@ ampl_status ampl_call_inplace(ampl_ctx *ctx, const ampl_args *in) {
   if (s == AMPL_OK) s = inplace(&c, self);
   ctx->modes->autocast = region;
   drop_call(&c);
-  if (s == AMPL_OK) ctx->op = outer;
+  ctx->op = outer;
   return s;
 }

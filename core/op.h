@@ -227,6 +227,10 @@ int64_t     ampl_leading(const ampl_tensor *x);
 bool ampl_is_float(const ampl_tensor *x);
 bool ampl_same_shape(const ampl_tensor *a, const ampl_tensor *b);
 
+/* Writes on at text[at], in `size` bytes with the closing zero; what does not fit is cut off.  Where the text ends now:
+ * the place for the next call. */
+size_t ampl_append(char *text, size_t size, size_t at, const char *fmt, ...) AMPL_PRINTF(4, 5);
+
 /* Text for messages, in a ring of buffers of the context: good until the 8th next call. */
 const char *ampl_shape_text(ampl_ctx *ctx, int ndim, const int64_t *shape);     /* "{2, 3}" */
 const char *ampl_tensor_text(ampl_ctx *ctx, const ampl_tensor *x);              /* "f32 {2, 3}" */

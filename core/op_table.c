@@ -98,21 +98,24 @@ ampl_status ampl_run(ampl_ctx *ctx, const char *name, const ampl_value *args, in
 
 enum { LIST_MAX = 1 << 28 };    /* tensors in a list */
 
-/* Sorts plain arguments into operands and parameters, and calls. */
-static ampl_status run(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs, ampl_tensor **all,
-                       bool inplace) {
+static ampl_status check_plain(ampl_ctx *ctx, const ampl_op *op, int nargs, const ampl_list *list, bool inplace) {
   const ampl_op_info *info = ampl_op_info_of(op);
-  const ampl_list list = info->list >= 0 && info->list < nargs ? args[info->list].ts : (ampl_list){NULL, 0};
-  ampl_tensor *few[2 * AMPL_TENSORS_MAX], **t = few;
-  ampl_value p[AMPL_ARGS_MAX];
-  ctx->op = op->name;
   if (hidden(op)) return ampl_error(ctx, AMPL_EARG, "is called by other ops only");
   if (inplace && !(op->flags & AMPL_OP_INPLACE)) return ampl_error(ctx, AMPL_EARG, "has no in-place form");
   if (nargs < 0 || nargs > info->narg)
     return ampl_error(ctx, AMPL_EARG, "%d arguments given, at most %d taken", nargs, info->narg);
-  if (list.n < 0 || list.n > LIST_MAX || (list.n > 0 && !list.v))
+  if (list->n < 0 || list->n > LIST_MAX || (list->n > 0 && !list->v))
     return ampl_error(ctx, AMPL_EARG, "%s is no list: %lld entries at %p", op->args[info->list].name,
-                      (long long)list.n, (const void *)list.v);
+                      (long long)list->n, (const void *)list->v);
+  return AMPL_OK;
+}
+
+/* Sorts plain arguments into operands and parameters, and calls. */
+static ampl_status sort_and_call(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs, ampl_list list,
+                                 ampl_tensor **all, bool inplace) {
+  const ampl_op_info *info = ampl_op_info_of(op);
+  ampl_tensor *few[2 * AMPL_TENSORS_MAX], **t = few;
+  ampl_value p[AMPL_ARGS_MAX];
   const int nt = info->ntensor + (int)list.n;
   if (nt > 2 * AMPL_TENSORS_MAX && !(t = ampl_obj_get(ctx, (size_t)nt * sizeof *t)))
     return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
@@ -125,11 +128,22 @@ static ampl_status run(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args,
     if (arg->kind == AMPL_ARG_TENSOR || arg->kind == AMPL_ARG_TENSOR_OPT) t[info->slot[a]] = given ? args[a].t : NULL;
     else p[info->slot[a]] = given ? args[a] : arg->def;
   }
-  for (int64_t i = 0; i < list.n; i++) t[info->ntensor + i] = list.v[i];
+  for (int64_t i = 0; i < list.n && s == AMPL_OK; i++) t[info->ntensor + i] = list.v[i];
   const ampl_args in = {op, t, nt, p};
   if (s == AMPL_OK) s = inplace ? ampl_call_inplace(ctx, &in) : ampl_call(ctx, &in, all);
   if (t != few) ampl_obj_put(ctx, t, (size_t)nt * sizeof *t);
-  if (s == AMPL_OK) ctx->op = "";
+  return s;
+}
+
+static ampl_status run(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs, ampl_tensor **all,
+                       bool inplace) {
+  const ampl_op_info *info = ampl_op_info_of(op);
+  const ampl_list list = info->list >= 0 && info->list < nargs ? args[info->list].ts : (ampl_list){NULL, 0};
+  const char *outer = ctx->op;
+  ctx->op = op->name;
+  ampl_status s = check_plain(ctx, op, nargs, &list, inplace);
+  if (s == AMPL_OK) s = sort_and_call(ctx, op, args, nargs, list, all, inplace);
+  ctx->op = outer;
   return s;
 }
 

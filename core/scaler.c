@@ -519,10 +519,12 @@ ampl_status ampl_scaler_skip(ampl_scaler *s, uint64_t key, const ampl_params *p)
 /* 'the gradient of "fc.weight" (parameter 3)', in a buffer of the context. */
 static const char *culprit(const ampl_scaler *s) {
   char *text = ampl_text(s->ctx);
+  const size_t size = sizeof s->ctx->text[0];
   const long long place = (long long)ampl_shown(s->ctx, s->skip_parameter);
-  if (s->skip_parameter < 0) snprintf(text, 160, "a gradient");
-  else if (s->skip_name[0]) snprintf(text, 160, "the gradient of \"%.100s\" (parameter %lld)", s->skip_name, place);
-  else snprintf(text, 160, "the gradient of parameter %lld", place);
+  if (s->skip_parameter < 0) ampl_append(text, size, 0, "a gradient");
+  else if (s->skip_name[0])
+    ampl_append(text, size, 0, "the gradient of \"%.100s\" (parameter %lld)", s->skip_name, place);
+  else ampl_append(text, size, 0, "the gradient of parameter %lld", place);
   return text;
 }
 

@@ -86,7 +86,8 @@ local function check_fields(ctx, outputs)
   end
 end
 
--- An output that is an operand, or saved, gets a header of its own, so that the graph does not hold itself.
+-- An output that is an operand, saved, or an output before, gets a header of its own: the graph does not hold itself,
+-- and each is one result of the node.
 local function own_outputs(outputs, inputs, saved)
   for i = 1, outputs.n do
     for _, x in ipairs(inputs) do
@@ -94,6 +95,9 @@ local function own_outputs(outputs, inputs, saved)
     end
     for k = 1, saved and saved.n or 0 do
       if core.is_tensor(saved[k]) and saved[k] == outputs[i] then saved[k] = outputs[i]:detach():keep() end
+    end
+    for k = 1, i - 1 do
+      if core.is_tensor(outputs[i]) and outputs[i] == outputs[k] then outputs[i] = outputs[i]:detach() end
     end
     if core.is_tensor(outputs[i]) and outputs[i].requires_grad then outputs[i] = outputs[i]:detach() end
   end

@@ -74,11 +74,10 @@ int lampl_fail(lua_State *L, ampl_status s) {
 int lampl_error(lua_State *L, ampl_status s, const char *op, const char *fmt, ...) {
   char text[1024];
   va_list args;
-  const int n = *op ? snprintf(text, sizeof text, "%s: ", op) : 0;
   va_start(args, fmt);
-  vsnprintf(text + n, sizeof text - (size_t)n, fmt, args);
+  vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
-  return raise(L, ampl_status_name(s), op, text);
+  return raise(L, ampl_status_name(s), op, *op ? lua_pushfstring(L, "%s: %s", op, text) : text);
 }
 
 /* core.raise(code, op, message): for the Lua parts. */

@@ -84,6 +84,8 @@ void lampl_where(lua_State *L, char *text, size_t n);
 ampl_dtype lampl_check_dtype(lua_State *L, int i, const char *op);
 /* An integer, or an integral float, at `i`. */
 bool       lampl_to_integer(lua_State *L, int i, int64_t *out);
+/* The entries of the list at `i` up to the first hole, and the last one's place: larger where there is a hole. */
+int64_t    lampl_list_length(lua_State *L, int i, int64_t *last);
 /* The list of tensors at `i` (or one tensor) as an array on Lua's stack (a userdata is pushed). */
 ampl_tensor **lampl_check_tensors(lua_State *L, int i, const char *op, int *n);
 

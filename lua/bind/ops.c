@@ -11,6 +11,7 @@
 
 #define ARGS_MAX 16
 #define LIST_MAX 64             /* numbers in lists of one call that need no heap */
+#define TENSORS_MAX (1 << 24)   /* entries of a list of tensors */
 
 typedef struct op_entry {
   const ampl_op  *op;
@@ -64,6 +65,14 @@ static const char *shown(lua_State *L, int i, char *text, size_t n) {
   }
 }
 
+int64_t lampl_list_length(lua_State *L, int i, int64_t *last) {
+  const int64_t n = (int64_t)lua_rawlen(L, i);
+  *last = n;
+  for (lua_pushnil(L); lua_next(L, i); lua_pop(L, 1))
+    if (lua_isinteger(L, -2) && lua_tointeger(L, -2) > *last) *last = lua_tointeger(L, -2);
+  return n;
+}
+
 bool lampl_to_integer(lua_State *L, int i, int64_t *out) {
   int ok;
   if (lua_type(L, i) != LUA_TNUMBER) return false;
@@ -101,6 +110,10 @@ static bool read_integer(parser *p, const ampl_arg *a, int i, int64_t *out) {
   return true;
 }
 
+static bool missing_entry(parser *p, const ampl_arg *a, int64_t k) {
+  return fail(p, AMPL_EARG, "entry %lld of %s is missing: the list has a hole there", (long long)k + 1, a->name);
+}
+
 static bool read_list(parser *p, const ampl_arg *a, int i, ampl_ints *out) {
   static const char *const what = "an integer or a list of integers";
   int64_t *to = &p->ints[p->nints];
@@ -112,13 +125,15 @@ static bool read_list(parser *p, const ampl_arg *a, int i, ampl_ints *out) {
     return read_integer(p, a, i, to);
   }
   if (!lua_istable(p->L, i)) return wrong(p, a, what, i);
-  out->n = (int64_t)lua_rawlen(p->L, i);
+  int64_t last;
+  out->n = lampl_list_length(p->L, i, &last);
+  if (last > out->n) return missing_entry(p, a, out->n);
   if (p->nints + out->n > LIST_MAX)
     return fail(p, AMPL_EARG, "%s has %lld entries; at most %d are taken", a->name, (long long)out->n, LIST_MAX);
   p->nints += (int)out->n;
   for (int64_t k = 0; k < out->n; k++) {
-    lua_rawgeti(p->L, i, k + 1);
-    const bool ok = read_integer(p, a, -1, &to[k]);
+    const bool there = lua_rawgeti(p->L, i, k + 1) != LUA_TNIL;
+    const bool ok = there ? read_integer(p, a, -1, &to[k]) : missing_entry(p, a, k);
     lua_pop(p->L, 1);
     if (!ok) return false;
   }
@@ -149,7 +164,11 @@ static bool read_tensor(parser *p, const ampl_arg *a, int i, ampl_tensor **out) 
 static bool read_tensors(parser *p, const ampl_arg *a, int i, ampl_list *out) {
   lua_State *L = p->L;
   if (!lua_istable(L, i)) return wrong(p, a, "a list of tensors", i);
-  const int64_t n = (int64_t)lua_rawlen(L, i);
+  const bool holes = a->flags & AMPL_HOLES;
+  int64_t last, n = lampl_list_length(L, i, &last);
+  if (holes) n = last;
+  else if (last > n) return missing_entry(p, a, n);
+  if (n > TENSORS_MAX) return fail(p, AMPL_EARG, "%s has more than %d entries", a->name, TENSORS_MAX);
   ampl_tensor **t = lua_newuserdatauv(L, (size_t)(n ? n : 1) * sizeof *t, 0);
   *out = (ampl_list){t, n};
   for (int64_t k = 0; k < n; k++) {
@@ -157,6 +176,7 @@ static bool read_tensors(parser *p, const ampl_arg *a, int i, ampl_list *out) {
     const lampl_handle *h = lampl_test_handle(L, -1);
     const bool absent = lua_isnil(L, -1) || (lua_isboolean(L, -1) && !lua_toboolean(L, -1));
     lua_pop(L, 1);
+    if (!h && absent && !holes) return missing_entry(p, a, k);
     if (!h && !absent) return fail(p, AMPL_EARG, "entry %lld of %s is no tensor", (long long)k + 1, a->name);
     if (h && !h->x) return fail(p, AMPL_EFREED, "entry %lld of %s was freed", (long long)k + 1, a->name);
     t[k] = h ? h->x : NULL;

@@ -1,6 +1,7 @@
 /* tensor.c: tensor handles: fields, methods that are no ops, metamethods. */
 #include "lampl.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,12 +61,19 @@ ampl_tensor **lampl_check_tensors(lua_State *L, int i, const char *op, int *n) {
   const lampl_handle *one = lampl_test_handle(L, i);
   if (!one && !lua_istable(L, i))
     lampl_error(L, AMPL_EARG, op, "a tensor or a list of tensors is needed, not a %s", luaL_typename(L, i));
-  *n = one ? 1 : (int)lua_rawlen(L, i);
+  int64_t last = 1;
+  const int64_t length = one ? 1 : lampl_list_length(L, i, &last);
+  if (last > length)
+    lampl_error(L, AMPL_EARG, op, "entry %lld of the list is missing: it has a hole there", (long long)length + 1);
+  if (length > INT_MAX / 2) lampl_error(L, AMPL_EARG, op, "the list is too long");
+  *n = (int)length;
   ampl_tensor **t = lua_newuserdatauv(L, (size_t)(*n ? *n : 1) * sizeof *t, 0);
   for (int k = 0; k < *n; k++) {
     const lampl_handle *h = one;
-    if (!one) lua_rawgeti(L, i, k + 1), h = lampl_test_handle(L, -1), lua_pop(L, 1);
-    if (!h) lampl_error(L, AMPL_EARG, op, "entry %d of the list is no tensor", k + 1);
+    int type = LUA_TUSERDATA;
+    if (!one) type = lua_rawgeti(L, i, k + 1), h = lampl_test_handle(L, -1), lua_pop(L, 1);
+    if (!h)
+      lampl_error(L, AMPL_EARG, op, "entry %d of the list is %s", k + 1, type == LUA_TNIL ? "missing" : "no tensor");
     if (!h->x) lampl_error(L, AMPL_EFREED, op, "entry %d of the list was freed", k + 1);
     t[k] = h->x;
   }
@@ -167,8 +175,8 @@ static int new_index(lua_State *L) {
     lampl_check(L, S, ampl_set_grad(x, lua_isnil(L, 3) ? NULL : lampl_check_tensor(L, 3)));
     return 0;
   }
-  return lampl_error(L, AMPL_EARG, name,
-                     "a tensor has no field of this name to write; there are grad and requires_grad");
+  return lampl_error(L, AMPL_EARG, "",
+                     "a tensor has no field \"%.60s\" to write; there are grad and requires_grad", name);
 }
 
 /* ------------------------------------------------------------------------------------------------ metamethods ----- */
