@@ -137,6 +137,13 @@ ampl_status ampl_autocast_check_dtype(ampl_ctx *ctx, int dtype) {
 /* Floats but f64: integers have nothing to cast, and who asks for f64 means it. */
 static bool eligible(const ampl_tensor *x) { return x && x->dtype < AMPL_F64 && !(x->flags & AMPL_T_NUMBER); }
 
+/* What WIDEST looks at: f64 is not cast down, but the others go up to it. */
+static bool measured(const ampl_tensor *x) { return x && ampl_is_float(x) && !(x->flags & AMPL_T_NUMBER); }
+
+static bool as_is(const ampl_op *op, const ampl_op_info *info, int i) {
+  return i < info->ntensor && op->args[info->tensor_arg[i]].flags & AMPL_AS_IS;
+}
+
 static ampl_status cast_operand(ampl_ctx *ctx, const ampl_mode *r, ampl_tensor **x, int dtype, bool keep,
                                 ampl_tensor **made, int *nmade) {
   ampl_tensor *y;
@@ -191,13 +198,14 @@ ampl_status ampl_autocast_apply(ampl_ctx *ctx, const ampl_op *op, ampl_tensor **
   if (category == AMPL_CAST_F32) to = AMPL_F32;
   if (category == AMPL_CAST_F32_OUT && eligible(t[0]) && !ask_for_f32(op, p)) to = AMPL_F32;
   for (int i = 0; i < nt; i++) {
-    if (!eligible(t[i]) || (i < info->ntensor && op->args[info->tensor_arg[i]].flags & AMPL_AS_IS)) continue;
+    if (as_is(op, info, i)) continue;
+    if (category == AMPL_CAST_WIDEST ? !measured(t[i]) : !eligible(t[i])) continue;
     if (category == AMPL_CAST_REFUSE && t[i]->dtype != AMPL_F32) return refuse(ctx, t[i]);
     if (category == AMPL_CAST_WIDEST)
       to = to < 0 ? t[i]->dtype : (int)ampl_dtype_promote((ampl_dtype)to, (ampl_dtype)t[i]->dtype);
   }
   for (int i = 0; i < nt && to >= 0; i++) {
-    if (!eligible(t[i]) || (i < info->ntensor && op->args[info->tensor_arg[i]].flags & AMPL_AS_IS)) continue;
+    if (!eligible(t[i]) || as_is(op, info, i)) continue;
     AMPL_TRY(cast_operand(ctx, r, &t[i], to, category == AMPL_CAST_LOW, made, nmade));
   }
   return AMPL_OK;

@@ -77,7 +77,8 @@ AMPL_OP(index_add,
   .doc = "x with alpha * source added, slice by slice, at the positions in `index` of dimension `dim`.  Sums are in a "
          "fixed order.",
   .args = {TENSOR_ONLY("x"), DIM_REQ("dim"), LABELS("index"), TENSOR_ONLY("source"), FLOAT("alpha", 1)},
-  .flags = AMPL_OP_INPLACE, .save = AMPL_SAVE_X(1), .infer = index_add_infer, .backward = index_add_back);
+  .cast = AMPL_CAST_WIDEST, .flags = AMPL_OP_INPLACE, .save = AMPL_SAVE_X(1), .infer = index_add_infer,
+  .backward = index_add_back);
 
 /* ------------------------------------------------------------------------------------------------ elements -------- */
 
@@ -155,8 +156,8 @@ static ampl_status scatter_back(ampl_grad *g) {
 AMPL_OP(scatter,
         .doc = "x with the elements of src (or one number) at the positions in `index` along `dim`; of several for "
                "one place, the last one stays.",
-        .args = {TENSOR_ONLY("x"), DIM_REQ("dim"), LABELS("index"), TENSOR("src")}, .flags = AMPL_OP_INPLACE,
-        .save = AMPL_SAVE_X(1), .infer = scatter_infer, .backward = scatter_back);
+        .args = {TENSOR_ONLY("x"), DIM_REQ("dim"), LABELS("index"), TENSOR("src")}, .cast = AMPL_CAST_WIDEST,
+        .flags = AMPL_OP_INPLACE, .save = AMPL_SAVE_X(1), .infer = scatter_infer, .backward = scatter_back);
 
 static ampl_status scatter_add_back(ampl_grad *g) {
   if (g->need[0]) ampl_grad_set(g, 0, g->dy[0]);

@@ -44,7 +44,8 @@ static ampl_status back(ampl_grad *g) {
 AMPL_OP(resample,
         .doc = "Images or rows resampled to `size`.  A scale that is not 0 is used in place of the ratio of sizes.  "
                "In Lua this is F.interpolate.",
-        .args = {TENSOR_ONLY("x"), SIZES_REQ("size"), HOW}, .flags = AMPL_OP_F_ONLY, .infer = infer, .backward = back);
+        .args = {TENSOR_ONLY("x"), SIZES_REQ("size"), HOW}, .cast = AMPL_CAST_F32, .flags = AMPL_OP_F_ONLY,
+        .infer = infer, .backward = back);
 
 static ampl_status backward_back(ampl_grad *g) {
   const ampl_meta *dy = &g->xm[0];

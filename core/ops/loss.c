@@ -342,5 +342,5 @@ static ampl_status back_gaussian (ampl_grad *g) {
 AMPL_OP(gaussian_nll_loss,
   .doc = "(log(var) + (x - target)^2 / var) / 2, var at least eps; with `full`, log(2 pi) / 2 is added.",
   .args = {X_AND_TARGET, TENSOR("var"), BOOL("full", false), FLOAT("eps", 1e-6), REDUCTION},
-  .cast = AMPL_CAST_KEEP, .flags = AMPL_OP_PROMOTE, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1) | AMPL_SAVE_X(2),
+  .cast = AMPL_CAST_F32, .flags = AMPL_OP_PROMOTE, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1) | AMPL_SAVE_X(2),
   .infer = infer_gaussian, .compose = compose_gaussian, .backward = back_gaussian);

@@ -173,7 +173,8 @@ static ampl_status compose_normalize (ampl_eval *e, const ampl_args *in, ampl_te
 
 AMPL_OP(normalize,
   .doc = "x / max(p-norm of x over `dim`, eps)",
-  .args = {TENSOR_ONLY("x"), FLOAT("p", 2), DIM("dim", 1), FLOAT("eps", 1e-12)}, .compose = compose_normalize);
+  .args = {TENSOR_ONLY("x"), FLOAT("p", 2), DIM("dim", 1), FLOAT("eps", 1e-12)}, .cast = AMPL_CAST_F32,
+  .compose = compose_normalize);
 
 /* ------------------------------------------------------------------------------------------------ across channels - */
 
@@ -199,4 +200,4 @@ static ampl_status compose_local_response_norm (ampl_eval *e, const ampl_args *i
 AMPL_OP(local_response_norm,
   .doc = "x / (k + alpha * mean of x^2 over `size` neighbouring channels)^beta",
   .args = {TENSOR_ONLY("x"), INT_REQ("size"), FLOAT("alpha", 1e-4), FLOAT("beta", 0.75), FLOAT("k", 1)},
-  .compose = compose_local_response_norm);
+  .cast = AMPL_CAST_F32, .compose = compose_local_response_norm);
