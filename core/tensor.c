@@ -279,9 +279,12 @@ void ampl_tensor_release(ampl_tensor *x) {
 }
 
 bool ampl_tensor_overlaps_itself(const ampl_tensor *x) {
-  for (int d = 0; d < x->ndim; d++)
-    if (x->shape[d] > 1 && x->strides[d] == 0) return true;
-  return false;
+  bool shared = false;
+  for (int d = 0; d < x->ndim; d++) {
+    if (x->shape[d] == 0) return false;
+    if (x->shape[d] > 1 && x->strides[d] == 0) shared = true;
+  }
+  return shared;
 }
 
 /* ------------------------------------------------------------------------------------------------ public ---------- */

@@ -1,25 +1,27 @@
 -- Grad modes, functions with a backward of their own, anomaly mode.
 
 local core = require "ampl.core"
+local arguments = require "ampl.args"
 local raise = require "ampl.raise"
 
 local autograd = {}
 
 -- A mode as a block: with a function it runs it, without it gives a value to be closed.
-local function block(enter, on)
+local function block(name, enter, on)
   return function(fn, ...)
     if fn == nil then return enter(on) end
+    arguments.callable(name, "fn", fn)
     local _ <close> = enter(on)
     return fn(...)
   end
 end
 
 ---Ops record no graph: ampl.no_grad(fn, ...) or `local _ <close> = ampl.no_grad()`.
-autograd.no_grad = block(core.enter_grad, false)
+autograd.no_grad = block("no_grad", core.enter_grad, false)
 ---Ops record a graph again, inside no_grad.
-autograd.enable_grad = block(core.enter_grad, true)
+autograd.enable_grad = block("enable_grad", core.enter_grad, true)
 ---As no_grad; what is made inside can never become part of a graph.
-autograd.inference_mode = block(core.enter_inference, true)
+autograd.inference_mode = block("inference_mode", core.enter_inference, true)
 
 -- ------------------------------------------------------------------------------------------------ Function --------
 
@@ -173,14 +175,16 @@ local anomaly = {on = false}
 ---index.
 ---@param on boolean
 ---@param opts? {check_nan: boolean, check_inf: boolean, scaled: boolean}
-function autograd.set_detect_anomaly(on, opts)
-  opts = opts or {}
-  anomaly = {on = on, nan = opts.check_nan ~= false, inf = opts.check_inf == true, scaled = opts.scaled == true}
-  core.set_anomaly(on, anomaly.nan, anomaly.inf, anomaly.scaled)
-end
+autograd.set_detect_anomaly = arguments.declare("set_detect_anomaly", {
+  {"on", "boolean"}, {"check_nan", "boolean", true}, {"check_inf", "boolean", false}, {"scaled", "boolean", false},
+}, function(o)
+  anomaly = {on = o.on, nan = o.check_nan, inf = o.check_inf, scaled = o.scaled}
+  core.set_anomaly(o.on, anomaly.nan, anomaly.inf, anomaly.scaled)
+end)
 
 ---Runs fn(...) in anomaly mode.
 function autograd.detect_anomaly(fn, ...)
+  arguments.callable("detect_anomaly", "fn", fn)
   local before = anomaly
   local restore <close> = setmetatable({}, {__close = function()
     anomaly = before

@@ -9,17 +9,10 @@ local ampl = require "ampl"
 
 local M = {}
 
-local known = {eps = "number", atol = "number", rtol = "number", raise_exception = "boolean", grad_outputs = "table"}
-
-local function checked(op, opts)
-  for k, v in pairs(opts or {}) do
-    if type(v) ~= known[k] then
-      raise("EARG", op, known[k] and ("%s must be a %s, not %s"):format(k, known[k], args.shown(v))
-                         or ("unknown option %s; known are atol, eps, grad_outputs, raise_exception, rtol"):format(k))
-    end
-  end
-  return opts or {}
-end
+local params = {
+  {"fn", "callable"}, {"inputs", "inputs"}, {"eps", "number?", above = 0}, {"atol", "number", 1e-5, min = 0},
+  {"rtol", "number", 1e-3, min = 0}, {"raise_exception", "boolean", true}, {"grad_outputs", "list?"},
+}
 
 local function is_float(t) return type(t) == "userdata" and t.dtype:find("f", 1, true) ~= nil end
 
@@ -157,12 +150,11 @@ end
 ---@param opts? table
 ---@return boolean ok
 ---@return string? why
-function M.gradcheck(fn, inputs, opts)
-  inputs, opts = list_of(inputs), checked("gradcheck", opts)
-  check_inputs("gradcheck", inputs, opts)
-  local why = compare(fn, inputs, opts.eps or 1e-6, opts.atol or 1e-5, opts.rtol or 1e-3)
-  return verdict("gradcheck", why, opts)
-end
+M.gradcheck = args.declare("gradcheck", params, function(o)
+  local inputs = list_of(o.inputs)
+  check_inputs("gradcheck", inputs, o)
+  return verdict("gradcheck", compare(o.fn, inputs, o.eps or 1e-6, o.atol, o.rtol), o)
+end)
 
 ---The same for gradients of gradients: the function checked is the gradient of fn, a function of its inputs and of the
 ---weights of its outputs (grad_outputs; drawn if not given).
@@ -171,8 +163,8 @@ end
 ---@param opts? table
 ---@return boolean ok
 ---@return string? why
-function M.gradgradcheck(fn, inputs, opts)
-  inputs, opts = list_of(inputs), checked("gradgradcheck", opts)
+M.gradgradcheck = args.declare("gradgradcheck", params, function(opts)
+  local fn, inputs = opts.fn, list_of(opts.inputs)
   check_inputs("gradgradcheck", inputs, opts)
   local run = repeater(fn)
   local outs, cots = weighted(table.pack(run(table.unpack(inputs))), weights())
@@ -209,8 +201,7 @@ function M.gradgradcheck(fn, inputs, opts)
     return ampl.enable_grad(function() return gradient(table.unpack(values, 1, values.n)) end)
   end
 
-  local why = compare(recorded, all, opts.eps or 1e-6, opts.atol or 1e-5, opts.rtol or 1e-3)
-  return verdict("gradgradcheck", why, opts)
-end
+  return verdict("gradgradcheck", compare(recorded, all, opts.eps or 1e-6, opts.atol, opts.rtol), opts)
+end)
 
 return M

@@ -7,14 +7,13 @@ local core = require "ampl.core"
 ---@class ampl
 local ampl = {
   _VERSION = core._VERSION,
-  ops = core.ops,
   tensor = core.tensor, from_bytes = core.from_bytes,
   grad = core.grad,
   is_grad_enabled = core.is_grad_enabled, is_inference_mode_enabled = core.is_inference_mode_enabled,
   memory_limit = core.memory_limit, reset_peak_memory = core.reset_peak_memory,
   manual_seed = core.manual_seed, get_rng_state = core.get_rng_state, set_rng_state = core.set_rng_state,
   set_num_threads = core.set_num_threads, get_num_threads = core.get_num_threads,
-  synchronize = core.synchronize, is_available = core.is_available, on_warning = core.on_warning,
+  synchronize = core.synchronize, on_warning = core.on_warning,
 }
 
 -- name -> the module that has it; a module of the same name is the value itself
@@ -22,7 +21,8 @@ local modules = {nn = true, optim = true, amp = true, data = true, models = true
 local fields = {
   no_grad = "autograd", enable_grad = "autograd", inference_mode = "autograd", Function = "autograd",
   set_detect_anomaly = "autograd", detect_anomaly = "autograd", gradcheck = "gradcheck", gradgradcheck = "gradcheck",
-  scope = "scope", memory = "system", devices = "system", fork_rng = "system", backends = "system", help = "help",
+  scope = "scope", memory = "system", ops = "system", devices = "system", fork_rng = "system",
+  is_available = "system", backends = "system", help = "help",
 }
 
 local function load(t, name)

@@ -1,6 +1,7 @@
 -- Scopes: the tensors made inside one are dropped at its end, whatever the collector does.
 
 local core = require "ampl.core"
+local args = require "ampl.args"
 
 local scope = {}
 
@@ -10,6 +11,7 @@ local scope = {}
 ---@return any ...
 function scope.scope(fn, ...)
   if fn == nil then return core.scope_open() end
+  args.callable("scope", "fn", fn)
   local s <close> = core.scope_open()
   return s:export(fn(...))
 end

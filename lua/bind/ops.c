@@ -346,6 +346,7 @@ static bool read_arguments(parser *p, int n) {
   lua_State *L = p->L;
   const op_entry *e = p->e;
   int options = 0, k = 0;
+  while (n > 0 && lua_isnil(L, n)) n--; /* "not given", also behind the last one there is */
   if (n > 0 && lua_istable(L, n)) {
     const int kind = table_kind(L, n);
     if (kind == PLAIN_BOTH)

@@ -19,17 +19,19 @@ local raise = require "ampl.raise"
 ---@overload fun(options: table): ampl.amp.Accumulator
 local Accumulator = Class:extend("Accumulator")
 
-local signature = args.signature("Accumulator", {
-  {"optimizer", "table"}, {"scaler", "table?"}, {"steps", "integer", 1}, {"clip", "number?"}, {"scheduler", "table?"},
-})
+Accumulator.params = {
+  {"optimizer", "optimizer"}, {"scaler", "scaler?"}, {"steps", "integer", 1, min = 1}, {"clip", "number?", above = 0},
+  {"scheduler", "scheduler?"},
+}
+local signature = args.signature("Accumulator", Accumulator.params)
 
 ---@param ... any options: optimizer, scaler, steps (micro-batches a step), clip (the largest norm of all gradients),
 ---scheduler (stepped after each step that was taken)
 function Accumulator:init(...)
   local o = signature(...)
-  if o.steps < 1 then raise("EVALUE", "Accumulator", ("steps must be 1 or more, got %d"):format(o.steps)) end
-  if o.clip and (o.clip <= 0 or o.clip ~= o.clip) then
-    raise("EVALUE", "Accumulator", ("clip must be above 0, got %s"):format(o.clip))
+  if type(o.optimizer.step) ~= "function" or type(o.optimizer.zero_grad) ~= "function" then
+    raise("EARG", "Accumulator", "optimizer must be an optimizer, with step and zero_grad, not " ..
+          args.shown(o.optimizer))
   end
   self.optimizer, self.scaler, self.scheduler = o.optimizer, o.scaler, o.scheduler
   self.steps, self.clip = o.steps, o.clip
@@ -86,6 +88,7 @@ function Accumulator:backward(loss, weight)
   if type(weight) ~= "number" or not (weight > 0 and weight < math.huge) then
     raise("EVALUE", "backward", ("weight must be a number above 0, not %s"):format(args.shown(weight)))
   end
+  args.tensor("backward", "loss", loss)
   if self.fresh then
     self.optimizer:zero_grad()
     self.fresh = false

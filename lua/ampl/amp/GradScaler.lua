@@ -15,20 +15,20 @@ local raise = require "ampl.raise"
 ---@overload fun(options?: table): ampl.amp.GradScaler
 local GradScaler = Class:extend("GradScaler")
 
-local signature = args.signature("GradScaler", {
+GradScaler.params = {
   {"device", "string?"},                                -- for scripts that name one: the scale lives where the loss is
   {"init_scale", "number", 65536.0}, {"growth_factor", "number", 2.0}, {"backoff_factor", "number", 0.5},
   {"growth_interval", "integer", 2000}, {"enabled", "boolean", true},
   {"min_scale", "number", 2.0 ^ -126}, {"max_scale", "number", 2.0 ^ 127}, {"hysteresis", "integer", 1},
   {"max_consecutive_skips", "integer?"}, {"on_floor", "string", "warn", choices = {"warn", "raise", "keep"}},
-  {"retry", "integer", 0},
-})
+  {"retry", "integer", 0, min = 0},
+}
+local signature = args.signature("GradScaler", GradScaler.params)
 
 ---@param ... any options: init_scale, growth_factor, backoff_factor, growth_interval, enabled, min_scale, max_scale,
 ---hysteresis, max_consecutive_skips, on_floor, retry
 function GradScaler:init(...)
   local o = signature(...)
-  if o.retry < 0 then raise("EVALUE", "GradScaler", ("retry must not be negative, got %d"):format(o.retry)) end
   self.retry = o.retry
   o.retry, o.device = nil, nil
   self.enabled = o.enabled

@@ -43,6 +43,9 @@ function M.autocast(options, fn, ...)
   if fn ~= nil and type(fn) ~= "function" then
     raise("EARG", "autocast", ("the last argument must be a function, not %s"):format(args.shown(fn)))
   end
+  if options and not args.is_plain(options) then
+    raise("EARG", "autocast", ("takes a table of options or a function, not %s"):format(args.shown(options)))
+  end
   options = checked(options or {})
   if not fn then return core.autocast_enter(options) end
   local _ <close> = core.autocast_enter(options)
@@ -52,17 +55,17 @@ end
 ---Whether a region is in force.
 ---@param device? string "cpu" by default
 ---@return boolean
-function M.is_autocast_enabled(device)
-  return (core.autocast_state(device))
-end
+M.is_autocast_enabled = args.declare("is_autocast_enabled", {{"device", "device?"}}, function(o)
+  return (core.autocast_state(o.device))
+end)
 
 ---The low dtype of the region in force, or the device's default outside of one.
 ---@param device? string "cpu" by default
 ---@return string
-function M.get_autocast_dtype(device)
-  local _, dtype = core.autocast_state(device)
+M.get_autocast_dtype = args.declare("get_autocast_dtype", {{"device", "device?"}}, function(o)
+  local _, dtype = core.autocast_state(o.device)
   return dtype
-end
+end)
 
 ---Drops the casts of weights that the present regions keep.
 function M.clear_autocast_cache() core.autocast_clear() end

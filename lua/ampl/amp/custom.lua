@@ -25,9 +25,9 @@ local function device_of(v)
   end
 end
 
-local function check(op, fn)
-  if type(fn) ~= "function" then raise("EARG", op, ("takes a function, not %s"):format(args.shown(fn))) end
-end
+local function check(op, fn) args.callable(op, "fn", fn) end
+
+local read = args.signature("custom_fwd", {{"cast_inputs", "dtype?"}})
 
 ---Wraps a forward.  With cast_inputs, float operands are cast to that dtype in a region, and the function runs with
 ---autocast off; without, it runs under the region as it is.  A Function's context remembers which, for custom_bwd.
@@ -37,15 +37,8 @@ end
 ---@return function
 function custom.custom_fwd(fn, options)
   check("custom_fwd", fn)
-  local dtype = options and options.cast_inputs
-  for name in pairs(options or {}) do
-    if name ~= "cast_inputs" then
-      raise("EARG", "custom_fwd", ("unknown option %s; known is cast_inputs"):format(args.shown(name)))
-    end
-  end
-  if dtype and dtype ~= "f32" and dtype ~= "f16" and dtype ~= "bf16" then
-    raise("EDTYPE", "custom_fwd", ("cast_inputs must be f32, f16 or bf16, not %s"):format(args.shown(dtype)))
-  end
+  local dtype = read(options).cast_inputs
+  if dtype == "f64" then raise("EDTYPE", "custom_fwd", "cast_inputs must be f32, f16 or bf16, not f64") end
   return function(...)
     local list = table.pack(...)
     local context = is_context((...)) and (...) or nil

@@ -16,6 +16,7 @@ local autocast = require "ampl.amp.autocast"
 local cast = require "ampl.amp.cast"
 local GradScaler = require "ampl.amp.GradScaler"
 local args = require "ampl.args"
+local kinds = require "ampl.kinds"
 local raise = require "ampl.raise"
 
 local M = {}
@@ -27,7 +28,7 @@ local levels = {
   O3 = {low = true, keep_batchnorm_fp32 = false, master_weights = false, loss_scale = 1.0},
 }
 
-local signature = args.signature("initialize", {
+local parser = args.parser({
   {"opt_level", "string", "O1", choices = {"O0", "O1", "O2", "O3"}}, {"loss_scale", "scalar?"},
   {"keep_batchnorm_fp32", "boolean?"}, {"master_weights", "boolean?"},
   {"cast_model_type", "string", "f16", choices = {"f16", "bf16", "f32"}},
@@ -38,14 +39,14 @@ local signature = args.signature("initialize", {
 local records = setmetatable({}, {__mode = "k"})
 
 local function record_of(op, optimizer)
-  local r = records[optimizer]
+  local r = optimizer ~= nil and records[optimizer]
   if not r then raise("ESTATE", op, "this optimizer has not been through amp.initialize") end
   return r
 end
 
 -- What counts: the level's value unless one is given.
 local function settings(options)
-  local o = signature(options)
+  local o = parser:complete("initialize", "", options)
   local s = {dtype = o.cast_model_type, min = o.min_loss_scale, max = o.max_loss_scale}
   for k, v in pairs(levels[o.opt_level]) do s[k] = v end
   for _, name in ipairs {"loss_scale", "keep_batchnorm_fp32", "master_weights"} do
@@ -140,7 +141,27 @@ local function prepare_optimizer(optimizer, s, moved)
   wrap_optimizer(optimizer, r)
 end
 
-local function list_of(v, single) return single(v) and {v} or v or {} end
+-- One thing of a kind, or a list of them, as a list.
+local function list_of(kind)
+  local check, text = kinds.check(kind), kinds.text(kind)
+  return function(name, v)
+    if v == nil then return {} end
+    local one, why = check(v)
+    if one then return {one} end
+    local list = kinds.check("list")(v)
+    if not list or why then
+      raise("EARG", "initialize", why and ("%s %s"):format(name, why) or
+            ("%s must be %s or a list of them, not %s"):format(name, text, args.shown(v)))
+    end
+    for i, e in ipairs(list) do
+      if not check(e) then
+        raise("EARG", "initialize", ("entry %d of %s must be %s, not %s"):format(i, name, text, args.shown(e)))
+      end
+    end
+    return list
+  end
+end
+local models_of, optimizers_of = list_of("module"), list_of("optimizer")
 
 ---Prepares a model and an optimiser (or lists of them) for mixed precision; call it once, before the first step.
 ---@param models ampl.nn.Module|ampl.nn.Module[]
@@ -150,15 +171,20 @@ local function list_of(v, single) return single(v) and {v} or v or {} end
 ---@return ampl.nn.Module|ampl.nn.Module[] models
 ---@return table|table[]|nil optimizers
 function M.initialize(models, optimizers, options)
+  if options ~= nil and type(options) ~= "table" then
+    raise("EARG", "initialize", ("options must be a table, not %s"):format(args.shown(options)))
+  end
+  models_of("models", models)
+  optimizers_of("optimizers", optimizers)
   local s = settings(options or {})
   local moved = {}
-  for _, model in ipairs(list_of(models, require("ampl.nn.Module").is)) do
+  for _, model in ipairs(models_of("models", models)) do
     if s.low then
       for old, new in pairs(lower(model, s)) do moved[old] = new end
     end
     if s.low or s.autocast then wrap_forward(model, s) end
   end
-  for _, optimizer in ipairs(list_of(optimizers, function(v) return v and v.param_groups end)) do
+  for _, optimizer in ipairs(optimizers_of("optimizers", optimizers)) do
     prepare_optimizer(optimizer, s, moved)
   end
   return models, optimizers
@@ -192,6 +218,8 @@ end
 ---@param fn fun(scaled: ampl.Tensor): any
 ---@return any ... what fn returned
 function M.scale_loss(loss, optimizer, fn)
+  args.tensor("scale_loss", "loss", loss)
+  args.callable("scale_loss", "fn", fn)
   local r = record_of("scale_loss", optimizer)
   local params, before = M.master_params(optimizer), {}
   for i, p in ipairs(params) do before[i], p.grad = p.grad or false, nil end

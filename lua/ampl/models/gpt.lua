@@ -9,9 +9,10 @@ local nn = require "ampl.nn"
 local args = require "ampl.args"
 local raise = require "ampl.raise"
 
-local signature = args.signature("gpt", {
-  {"layers", "integer"}, {"d", "integer"}, {"heads", "integer"}, {"context", "integer"}, {"vocab", "integer", 256},
-})
+local params = {
+  {"layers", "integer", min = 1, max = args.MOST_LAYERS}, {"d", "integer", min = 1}, {"heads", "integer", min = 1},
+  {"context", "integer", min = 1}, {"vocab", "integer", 256, min = 1},
+}
 
 -- GPT-2 keeps the weights of these layers as (in, out): y = x W + b.
 local Projection = nn.Module:extend("Projection")
@@ -90,12 +91,12 @@ function Transformer:forward(ids)
 end
 
 ---@class ampl.models.gpt : ampl.nn.Module
-local gpt = nn.Module:extend("gpt")
+local gpt = nn.Module:define("gpt", params)
 
 ---@param options {layers: integer, d: integer, heads: integer, context: integer, vocab: integer}
-function gpt:init(options)
-  local o = signature(options)
-  if o.d % o.heads ~= 0 then raise("EVALUE", "gpt", ("d = %d cannot be cut into %d heads"):format(o.d, o.heads)) end
+function gpt:init(...)
+  local o = self:read(...)
+  if o.d % o.heads ~= 0 then raise("EVALUE", "gpt", ("d %d must be divisible by heads %d"):format(o.d, o.heads)) end
   self.context = o.context
   self.transformer = Transformer(o)
   self.lm_head = nn.Linear(o.d, o.vocab, {bias = false})
@@ -105,6 +106,7 @@ end
 ---@param ids ampl.Tensor (batch, time), tokens from 1
 ---@return ampl.Tensor logits (batch, time, vocab)
 function gpt:forward(ids)
+  args.tensor("gpt", "ids", ids)
   if ids:dim() ~= 2 or ids.shape[2] > self.context then
     raise("ESHAPE", "gpt", ("ids must be (batch, time of at most %d), not {%s}"):format(
       self.context, table.concat(ids.shape, ", ")))

@@ -1,9 +1,10 @@
 -- Flatten: makes one dimension of dimensions start_dim to end_dim.
 
 local Module = require "ampl.nn.Module"
+local args = require "ampl.args"
 
 ---@class ampl.nn.Flatten : ampl.nn.Module
-local Flatten = Module:define("Flatten", {{"start_dim", "integer", 2}, {"end_dim", "integer", -1}})
+local Flatten = Module:define("Flatten", {{"start_dim", "dim", 2}, {"end_dim", "dim", -1}})
 
 function Flatten:init(...)
   local o = self:options(...)
@@ -11,6 +12,7 @@ function Flatten:init(...)
 end
 
 function Flatten:forward(x)
+  args.tensor(self.name, "input", x)
   return x:flatten(self.start_dim, self.end_dim)
 end
 

@@ -10,14 +10,15 @@ local raise = require "ampl.raise"
 ---@field weight ampl.Tensor?
 ---@field bias ampl.Tensor?
 local GroupNorm = Module:define("GroupNorm", {
-  {"num_groups", "integer"}, {"num_channels", "integer"}, {"eps", "number", 1e-5}, {"affine", "boolean", true},
-  {"device", "string?"}, {"dtype", "string?"},
+  {"num_groups", "integer", min = 1}, {"num_channels", "integer", min = 0}, {"eps", "number", 1e-5, min = 0},
+  {"affine", "boolean", true}, {"device", "device?"}, {"dtype", "dtype?"},
 })
 
 function GroupNorm:init(...)
   local o = self:options(...)
-  if o.num_groups < 1 or o.num_channels % o.num_groups ~= 0 then
-    raise("EVALUE", self.name, ("%d channels cannot be cut into %d groups"):format(o.num_channels, o.num_groups))
+  if o.num_channels % o.num_groups ~= 0 then
+    raise("EVALUE", self.name, ("num_channels %d cannot be cut into num_groups %d"):format(
+      o.num_channels, o.num_groups))
   end
   self.num_groups, self.num_channels, self.eps = o.num_groups, o.num_channels, o.eps
   if not o.affine then return end

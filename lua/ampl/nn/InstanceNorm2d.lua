@@ -3,6 +3,7 @@
 local F = require "ampl.nn.functional"
 local Module = require "ampl.nn.Module"
 local channel_state = require "ampl.nn.channel_state"
+local args = require "ampl.args"
 local raise = require "ampl.raise"
 
 ---@class ampl.nn.InstanceNorm2d : ampl.nn.Module
@@ -11,8 +12,8 @@ local raise = require "ampl.raise"
 ---@field running_mean ampl.Tensor?
 ---@field running_var ampl.Tensor?
 local InstanceNorm2d = Module:define("InstanceNorm2d", {
-  {"num_features", "integer"}, {"eps", "number", 1e-5}, {"momentum", "number", 0.1}, {"affine", "boolean", false},
-  {"track_running_stats", "boolean", false}, {"device", "string?"}, {"dtype", "string?"},
+  {"num_features", "integer", min = 0}, {"eps", "number", 1e-5, min = 0}, {"momentum", "number", 0.1, min = 0, max = 1},
+  {"affine", "boolean", false}, {"track_running_stats", "boolean", false}, {"device", "device?"}, {"dtype", "dtype?"},
 })
 
 function InstanceNorm2d:init(...)
@@ -20,7 +21,7 @@ function InstanceNorm2d:init(...)
 end
 
 function InstanceNorm2d:forward(x)
-  local n = x:dim()
+  local n = args.tensor(self.name, "input", x):dim()
   if n ~= 3 and n ~= 4 then raise("ESHAPE", self.name, ("the input must have 3 or 4 dimensions, not %d"):format(n)) end
   local batch = n == 3 and x:unsqueeze(1) or x
   local of_input = self.training or not self.running_mean

@@ -9,8 +9,8 @@ local init = require "ampl.nn.initializers"
 ---@field weight ampl.Tensor?
 ---@field bias ampl.Tensor?
 local LayerNorm = Module:define("LayerNorm", {
-  {"normalized_shape", "size"}, {"eps", "number", 1e-5}, {"elementwise_affine", "boolean", true},
-  {"bias", "boolean", true}, {"device", "string?"}, {"dtype", "string?"},
+  {"normalized_shape", "size", min = 0, filled = true}, {"eps", "number", 1e-5, min = 0},
+  {"elementwise_affine", "boolean", true}, {"bias", "boolean", true}, {"device", "device?"}, {"dtype", "dtype?"},
 })
 
 function LayerNorm:init(...)

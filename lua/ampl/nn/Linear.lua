@@ -9,8 +9,8 @@ local linear = require "ampl.nn.functional".linear
 ---@field weight ampl.Tensor (out_features, in_features)
 ---@field bias ampl.Tensor? (out_features)
 local Linear = Module:define("Linear", {
-  {"in_features", "integer"}, {"out_features", "integer"}, {"bias", "boolean", true}, {"device", "string?"},
-  {"dtype", "string?"},
+  {"in_features", "integer", min = 0}, {"out_features", "integer", min = 0}, {"bias", "boolean", true},
+  {"device", "device?"}, {"dtype", "dtype?"},
 })
 
 function Linear:init(...)

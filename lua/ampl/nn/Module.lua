@@ -42,6 +42,9 @@ setmetatable(Module, class_meta)
 ---@param name string
 ---@return ampl.nn.Module
 function Module:extend(name)
+  if type(name) ~= "string" then
+    raise("EARG", "Module", "extend: name must be a string, the name of the class, not " .. args.shown(name))
+  end
   local class = {name = name}
   for key, value in pairs(self) do                      -- metamethods are not looked up through __index
     if type(key) == "string" and key:sub(1, 2) == "__" then class[key] = value end
@@ -56,16 +59,20 @@ end
 ---@return ampl.nn.Module
 function Module:define(name, params)
   local class = self:extend(name)
-  class.params = params
-  class.signature = args.signature(name, params)
+  class.params, class.parser = params, args.parser(params)
   return class
 end
+
+---Reads the arguments of a layer.
+---@protected
+---@return table
+function Module:read(...) return self.parser:read(self.name, "", ...) end
 
 ---Reads the arguments of a layer; they are also what tostring shows.
 ---@protected
 ---@return table
 function Module:options(...)
-  local o = self.signature(...)
+  local o = self:read(...)
   rawset(self, "_options", o)
   return o
 end
@@ -133,42 +140,58 @@ function Module:members(kind)
   return out
 end
 
+-- Raises for the names of what every module has.
+local function check_name(self, method, name)
+  if name == "" or name == "_module" or name:find(".", 1, true) or type(Module[name]) == "function" then
+    raise("EVALUE", self.name, ("%s: name must not be empty, hold a dot or be that of a method, but is %s"):format(
+      method, args.shown(name)))
+  end
+end
+
 ---A tensor that is state but no parameter, as the running mean of a batch norm.
 ---@param name string
 ---@param tensor? ampl.Tensor
----@param options? boolean|{persistent: boolean, optional: boolean} not persistent: not in the state dict; optional: a
+---@param persistent? boolean
+---@param options? {persistent: boolean, optional: boolean} not persistent: not in the state dict; optional: a
 ---state dict without it is complete
-function Module:register_buffer(name, tensor, options)
-  if type(options) ~= "table" then options = {persistent = options} end
-  if tensor ~= nil and not is_tensor(tensor) then
-    raise("EARG", self.name, ("register_buffer: %s must be a tensor, not %s"):format(name, args.shown(tensor)))
-  end
-  register(self, name)
+Module.register_buffer = args.declare_method("register_buffer", {
+  {"name", "string"}, {"tensor", "tensor?"}, {"persistent", "boolean", true}, {"optional", "boolean", false},
+}, function(self, o)
+  check_name(self, "register_buffer", o.name)
+  register(self, o.name)
   local m = rawget(self, "_module")
-  m.parameters[name] = nil
-  m.buffers[name] = {persistent = options.persistent ~= false, optional = options.optional == true}
-  rawset(self, name, tensor and tensor:keep())
-end
+  m.parameters[o.name] = nil
+  m.buffers[o.name] = {persistent = o.persistent, optional = o.optional}
+  rawset(self, o.name, o.tensor and o.tensor:keep())
+end)
 
 ---@param name string
 ---@param tensor? ampl.Tensor
-function Module:register_parameter(name, tensor)
-  if tensor == nil then return end
-  self[name] = Parameter.is(tensor) and tensor or Parameter(tensor, {requires_grad = tensor.requires_grad})
-end
+Module.register_parameter = args.declare_method("register_parameter", {
+  {"name", "string"}, {"tensor", "tensor?"},
+}, function(self, o)
+  check_name(self, "register_parameter", o.name)
+  local tensor = o.tensor
+  if not tensor then return end
+  self[o.name] = Parameter.is(tensor) and tensor or Parameter(tensor, {requires_grad = tensor.requires_grad})
+end)
 
 ---@param name string|integer
 ---@param module ampl.nn.Module
-function Module:add_module(name, module)
-  self[name] = module
-end
+Module.add_module = args.declare_method("add_module", {{"name", "field"}, {"module", "module"}}, function(self, o)
+  if type(o.name) == "string" then check_name(self, "add_module", o.name) end
+  self[o.name] = o.module
+end)
 
 -- ---------------------------------------------------------------------------------------------------- walking -----
+
+local read_prefix = args.method("named_modules", {{"prefix", "string", ""}})
 
 ---@param prefix? string put before every name
 ---@param all? boolean a module that stands in several places under each of its names
 ---@return fun(): string?, ampl.nn.Module? an iterator over names and modules, this one first
 function Module:named_modules(prefix, all)
+  if prefix ~= nil then prefix = read_prefix(self, prefix).prefix end
   local list, seen = {}, {}
   local inside = {}                                     -- the modules that hold the one that is looked at
   local function walk(m, name)
@@ -274,19 +297,20 @@ end
 
 ---Copies the tensors of `dict` into the module.  On an error nothing is changed.
 ---@param dict table<string, ampl.Tensor>
----@param options? boolean|{strict: boolean} strict = false takes what fits
+---@param strict? boolean
+---@param options? {strict: boolean} strict = false takes what fits
 ---@return {missing_keys: string[], unexpected_keys: string[], mismatched_keys: string[]}
-function Module:load_state_dict(dict, options)
-  local strict = options
-  if type(options) == "table" then strict = options.strict end
-  return state.load(self.name, entries(self), dict, strict ~= false)
-end
+Module.load_state_dict = args.declare_method("load_state_dict", {
+  {"state_dict", "dict"}, {"strict", "boolean", true},
+}, function(self, o)
+  return state.load(self.name, entries(self), o.state_dict, o.strict)
+end)
 
 ---Moves to a device, casts parameters and float buffers.  They become other tensors: make optimisers afterwards.
 ---@param target string|{dtype: string, device: string}
 ---@return ampl.nn.Module self
 function Module:to(target)
-  local where = type(target) == "table" and target or state.target(target)
+  local where = state.target(self.name, target)
   local moved = {}
   for _, m in ipairs(self:modules()) do
     for _, kind in ipairs({"parameters", "buffers"}) do
@@ -339,43 +363,42 @@ end
 
 ---@param mode? boolean
 ---@return ampl.nn.Module self
-function Module:train(mode)
-  for _, m in ipairs(self:modules()) do rawset(m, "training", mode ~= false) end
+Module.train = args.declare_method("train", {{"mode", "boolean", true}}, function(self, o)
+  for _, m in ipairs(self:modules()) do rawset(m, "training", o.mode) end
   return self
-end
+end)
 
 ---@return ampl.nn.Module self
 function Module:eval() return self:train(false) end
 
 ---@param on? boolean
 ---@return ampl.nn.Module self
-function Module:requires_grad_(on)
-  for _, item in ipairs(tensors(self, "parameters")) do item[2]:requires_grad_(on ~= false) end
+Module.requires_grad_ = args.declare_method("requires_grad_", {{"requires_grad", "boolean", true}}, function(self, o)
+  for _, item in ipairs(tensors(self, "parameters")) do item[2]:requires_grad_(o.requires_grad) end
   return self
-end
+end)
 
 ---Drops the gradients, or sets them to 0.
 ---@param options? boolean|{set_to_none: boolean}
-function Module:zero_grad(options)
-  if type(options) == "table" then options = options.set_to_none end
+Module.zero_grad = args.declare_method("zero_grad", {{"set_to_none", "boolean", true}}, function(self, o)
   local _ <close> = core.scope_open()
   for _, p in ipairs(self:parameters()) do
-    if options ~= false then
+    if o.set_to_none then
       p.grad = nil
     elseif p.grad then
       p.grad = p.grad:detach():zero_()
     end
   end
-end
+end)
 
 ---Calls fn(module) for every module, children first.
 ---@param fn fun(m: ampl.nn.Module)
 ---@return ampl.nn.Module self
-function Module:apply(fn)
-  for _, child in ipairs(self:children()) do child:apply(fn) end
-  fn(self)
+Module.apply = args.declare_method("apply", {{"fn", "function"}}, function(self, o)
+  for _, child in ipairs(self:children()) do child:apply(o.fn) end
+  o.fn(self)
   return self
-end
+end)
 
 -- ---------------------------------------------------------------------------------------------------- calling -----
 
@@ -410,7 +433,6 @@ function Module:__call(...)
 end
 
 local function add_hook(self, kind, fn)
-  if type(fn) ~= "function" then raise("EARG", self.name, "a hook must be a function, not " .. args.shown(fn)) end
   local m, hook = rawget(self, "_module"), {fn = fn}
   m.hooks, m.pre_hooks = m.hooks or {}, m.pre_hooks or {}
   table.insert(m[kind], hook)
@@ -429,12 +451,16 @@ end
 ---fn(module, list of inputs, output) after every forward; what it returns, if anything, replaces the output.
 ---@param fn function
 ---@return {remove: fun(self)}
-function Module:register_forward_hook(fn) return add_hook(self, "hooks", fn) end
+Module.register_forward_hook = args.declare_method("register_forward_hook", {{"fn", "function"}}, function(self, o)
+  return add_hook(self, "hooks", o.fn)
+end)
 
 ---fn(module, list of inputs) before every forward; what it returns, if anything, replaces the inputs.
 ---@param fn function
 ---@return {remove: fun(self)}
-function Module:register_forward_pre_hook(fn) return add_hook(self, "pre_hooks", fn) end
+Module.register_forward_pre_hook = args.declare_method("register_forward_pre_hook", {
+  {"fn", "function"},
+}, function(self, o) return add_hook(self, "pre_hooks", o.fn) end)
 
 -- ---------------------------------------------------------------------------------------------------- showing -----
 

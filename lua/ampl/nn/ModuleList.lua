@@ -9,10 +9,13 @@ local ModuleList = Module:extend("ModuleList")
 
 ---`ModuleList{a, b}` or `ModuleList(a, b)`.
 function ModuleList:init(...)
-  local list = {...}
-  if type(list[1]) == "table" and not Module.is(list[1]) then list = list[1] end
-  for _, m in ipairs(list) do
-    if not (type(m) == "table" and next(m) == nil) then self:append(m) end      -- {}: no options
+  local list, n = {...}, select("#", ...)
+  while n > 0 and list[n] == nil do n = n - 1 end
+  if n <= 1 and type(list[1]) == "table" and not Module.is(list[1]) then return self:extend_with(list[1]) end
+  for i = 1, n do
+    local m = list[i]
+    local empty = i == n and type(m) == "table" and next(m) == nil              -- {}: no options
+    if not empty then self:append(m) end
   end
 end
 
@@ -28,9 +31,9 @@ end
 
 ---@param list ampl.nn.Module[]
 ---@return ampl.nn.ModuleList self
-function ModuleList:extend_with(list)
-  for _, m in ipairs(list) do self:append(m) end
+ModuleList.extend_with = args.declare_method("extend_with", {{"list", "list"}}, function(self, o)
+  for _, m in ipairs(o.list) do self:append(m) end
   return self
-end
+end)
 
 return ModuleList

@@ -13,16 +13,17 @@ local raise = require "ampl.raise"
 ---@field in_proj_bias ampl.Tensor?
 ---@field out_proj ampl.nn.Linear
 local MultiheadAttention = Module:define("MultiheadAttention", {
-  {"embed_dim", "integer"}, {"num_heads", "integer"}, {"dropout", "number", 0.0}, {"bias", "boolean", true},
-  {"add_bias_kv", "boolean", false}, {"add_zero_attn", "boolean", false}, {"kdim", "integer?"}, {"vdim", "integer?"},
-  {"batch_first", "boolean", false}, {"device", "string?"}, {"dtype", "string?"},
+  {"embed_dim", "integer", min = 1}, {"num_heads", "integer", min = 1}, {"dropout", "number", 0.0, min = 0, max = 1},
+  {"bias", "boolean", true}, {"add_bias_kv", "boolean", false}, {"add_zero_attn", "boolean", false},
+  {"kdim", "integer?", min = 1}, {"vdim", "integer?", min = 1}, {"batch_first", "boolean", false},
+  {"device", "device?"}, {"dtype", "dtype?"},
 })
 
 function MultiheadAttention:init(...)
   local o = self:options(...)
   local e = o.embed_dim
-  if o.num_heads < 1 or e % o.num_heads ~= 0 then
-    raise("EVALUE", self.name, ("embed_dim %d cannot be cut into %d heads"):format(e, o.num_heads))
+  if e % o.num_heads ~= 0 then
+    raise("EVALUE", self.name, ("embed_dim %d must be divisible by num_heads %d"):format(e, o.num_heads))
   end
   self.embed_dim, self.num_heads, self.dropout, self.batch_first = e, o.num_heads, o.dropout, o.batch_first
   self.kdim, self.vdim, self.add_zero_attn = o.kdim or e, o.vdim or e, o.add_zero_attn
@@ -120,6 +121,22 @@ local function attend(self, q, k, v, mask, o)
   return weights:matmul(v), o.average_attn_weights and weights:mean(2) or weights
 end
 
+-- Raises unless query, key and value are of one rank and of the sizes of this layer.
+local function check_inputs(self, query, key, value)
+  local rank
+  for _, part in ipairs({{"query", query, self.embed_dim}, {"key", key, self.kdim}, {"value", value, self.vdim}}) do
+    local name, x, size = table.unpack(part, 1, 3)
+    local shape = args.tensor(self.name, name, x).shape
+    rank = rank or #shape
+    if #shape ~= rank or (rank ~= 2 and rank ~= 3) or shape[rank] ~= size then
+      raise("ESHAPE", self.name, ("%s must be (%s, %d)%s, not {%s}"):format(
+        name, self.batch_first and "batch, length" or "length, batch", size,
+        rank == 2 and " or (length, size) as the query is" or " or (length, size) without a batch",
+        table.concat(shape, ", ")))
+    end
+  end
+end
+
 ---query (targets, batch, embed_dim), key and value (sources, batch, kdim / vdim); batch first with batch_first; without
 ---batch when query has 2 dimensions.  Options: key_padding_mask (batch, sources), attn_mask (targets, sources) or
 ---(batch * heads, targets, sources), need_weights, average_attn_weights, is_causal (a hint beside attn_mask).
@@ -130,6 +147,7 @@ end
 ---@return ampl.Tensor? weights
 function MultiheadAttention:forward(query, key, value, ...)
   local o = call(...)
+  check_inputs(self, query, key, value)
   local plain = query:dim() == 2
   if o.is_causal and not o.attn_mask then raise("EARG", self.name, "is_causal needs an attn_mask") end
   local function laid(x)                                -- (length, batch, size)

@@ -7,7 +7,7 @@ local Module = require "ampl.nn.Module"
 ---@class ampl.nn.PReLU : ampl.nn.Module
 ---@field weight ampl.Tensor (num_parameters)
 local PReLU = Module:define("PReLU", {
-  {"num_parameters", "integer", 1}, {"init", "number", 0.25}, {"device", "string?"}, {"dtype", "string?"},
+  {"num_parameters", "integer", 1, min = 1}, {"init", "number", 0.25}, {"device", "device?"}, {"dtype", "dtype?"},
 })
 
 function PReLU:init(...)

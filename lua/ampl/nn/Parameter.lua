@@ -1,20 +1,20 @@
 -- Parameter: a leaf tensor that a module counts among its parameters, also when it wants no gradient.
 
-local core = require "ampl.core"
-local raise = require "ampl.raise"
+local args = require "ampl.args"
 
 local marked = setmetatable({}, {__mode = "k"})
 
 local Parameter = {}
 
+local read = args.signature("Parameter", {{"data", "tensor"}, {"requires_grad", "boolean", true}})
+
 ---@param tensor ampl.Tensor its data is shared
 ---@param options? boolean|{requires_grad: boolean}
 ---@return ampl.Tensor
 local function make(_, tensor, options)
-  if not core.is_tensor(tensor) then raise("EARG", "Parameter", "the first argument must be a tensor") end
-  if type(options) == "table" then options = options.requires_grad end
-  local p = tensor:detach()
-  if options ~= false then p:requires_grad_(true) end
+  local o = read(tensor, options)
+  local p = o.data:detach()
+  if o.requires_grad then p:requires_grad_(true) end
   marked[p] = true
   return p
 end

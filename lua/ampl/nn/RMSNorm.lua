@@ -8,8 +8,8 @@ local init = require "ampl.nn.initializers"
 ---@class ampl.nn.RMSNorm : ampl.nn.Module
 ---@field weight ampl.Tensor?
 local RMSNorm = Module:define("RMSNorm", {
-  {"normalized_shape", "size"}, {"eps", "number?"}, {"elementwise_affine", "boolean", true}, {"device", "string?"},
-  {"dtype", "string?"},
+  {"normalized_shape", "size", min = 0, filled = true}, {"eps", "number?", min = 0},
+  {"elementwise_affine", "boolean", true}, {"device", "device?"}, {"dtype", "dtype?"},
 })
 
 ---Without eps it is the spacing at 1 of the input's dtype.

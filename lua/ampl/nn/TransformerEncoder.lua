@@ -3,20 +3,16 @@
 local Module = require "ampl.nn.Module"
 local ModuleList = require "ampl.nn.ModuleList"
 local args = require "ampl.args"
-local raise = require "ampl.raise"
 
 ---@class ampl.nn.TransformerEncoder : ampl.nn.Module
 ---@field layers ampl.nn.ModuleList
-local TransformerEncoder = Module:extend("TransformerEncoder")
-
-local make = args.signature("TransformerEncoder", {
-  {"encoder_layer", "any"}, {"num_layers", "integer"}, {"norm", "any?"},
+local TransformerEncoder = Module:define("TransformerEncoder", {
+  {"encoder_layer", "module"}, {"num_layers", "integer", min = 1, max = args.MOST_LAYERS}, {"norm", "module?"},
 })
 
 ---The layer is copied, weights too.
 function TransformerEncoder:init(...)
-  local o = make(...)
-  if not Module.is(o.encoder_layer) then raise("EARG", self.name, "encoder_layer must be a module") end
+  local o = self:read(...)
   self.layers = ModuleList()
   for _ = 1, o.num_layers do self.layers:append(o.encoder_layer:clone()) end
   self.norm = o.norm

@@ -1,9 +1,12 @@
 -- Unflatten: makes several dimensions of one.
 
 local Module = require "ampl.nn.Module"
+local args = require "ampl.args"
 
 ---@class ampl.nn.Unflatten : ampl.nn.Module
-local Unflatten = Module:define("Unflatten", {{"dim", "integer"}, {"unflattened_size", "size"}})
+local Unflatten = Module:define("Unflatten", {
+  {"dim", "dim"}, {"unflattened_size", "size", min = -1, filled = true},
+})
 
 function Unflatten:init(...)
   local o = self:options(...)
@@ -11,6 +14,7 @@ function Unflatten:init(...)
 end
 
 function Unflatten:forward(x)
+  args.tensor(self.name, "input", x)
   return x:unflatten(self.dim, self.unflattened_size)
 end
 

@@ -4,10 +4,11 @@ local F = require "ampl.nn.functional"
 local Module = require "ampl.nn.Module"
 local channel_state = require "ampl.nn.channel_state"
 local init = require "ampl.nn.initializers"
+local args = require "ampl.args"
 local raise = require "ampl.raise"
 
 local function forward(self, x)
-  local n = x:dim()
+  local n = args.tensor(self.name, "input", x):dim()
   if n < self.ranks[1] or n > self.ranks[2] then
     raise("ESHAPE", self.name, ("the input must have %s dimensions, not %d"):format(
       self.ranks[1] == self.ranks[2] and self.ranks[1] or self.ranks[1] .. " or " .. self.ranks[2], n))
@@ -32,8 +33,9 @@ return function(name, ranks)
   ---@field running_var ampl.Tensor?
   ---@field num_batches_tracked ampl.Tensor?
   local class = Module:define(name, {
-    {"num_features", "integer"}, {"eps", "number", 1e-5}, {"momentum", "number?", 0.1}, {"affine", "boolean", true},
-    {"track_running_stats", "boolean", true}, {"device", "string?"}, {"dtype", "string?"},
+    {"num_features", "integer", min = 0}, {"eps", "number", 1e-5, min = 0},
+    {"momentum", "number?", 0.1, min = 0, max = 1}, {"affine", "boolean", true},
+    {"track_running_stats", "boolean", true}, {"device", "device?"}, {"dtype", "dtype?"},
   })
   class.ranks = ranks
 

@@ -7,19 +7,16 @@ local init = require "ampl.nn.initializers"
 local raise = require "ampl.raise"
 
 -- One number stands for all dimensions.
-local function spread(v, n, name, what)
-  if type(v) ~= "table" then
-    local out = {}
-    for i = 1, n do out[i] = v end
-    return out
-  end
-  if #v ~= n then raise("EARG", name, ("%s has %d entries for %d dimensions"):format(what, #v, n)) end
-  return v
+local function spread(v, n)
+  if type(v) == "table" then return v end
+  local out = {}
+  for i = 1, n do out[i] = v end
+  return out
 end
 
 local function check(name, o)
-  if o.groups < 1 or o.in_channels % o.groups ~= 0 or o.out_channels % o.groups ~= 0 then
-    raise("EVALUE", name, ("in_channels %d and out_channels %d cannot be cut into %d groups"):format(
+  if o.in_channels % o.groups ~= 0 or o.out_channels % o.groups ~= 0 then
+    raise("EVALUE", name, ("in_channels %d and out_channels %d must be divisible by groups %d"):format(
       o.in_channels, o.out_channels, o.groups))
   end
 end
@@ -29,17 +26,19 @@ local convolution = {}
 -- Makes the class of a layer over `n` dimensions; `transposed` turns the weight around and adds output_padding.
 local function define(name, n, transposed, forward)
   local params = {
-    {"in_channels", "integer"}, {"out_channels", "integer"}, {"kernel_size", "size"}, {"stride", "size", 1},
-    {"padding", transposed and "size" or "padding", 0},
+    {"in_channels", "integer", min = 0}, {"out_channels", "integer", min = 0},
+    {"kernel_size", "size", min = 1, length = n}, {"stride", "size", 1, min = 1, length = n},
+    {"padding", transposed and "size" or "padding", 0, min = 0, length = n},
   }
-  local function add(...) params[#params + 1] = {...} end
-  if transposed then add("output_padding", "size", 0) else add("dilation", "size", 1) end
-  add("groups", "integer", 1)
-  add("bias", "boolean", true)
-  if transposed then add("dilation", "size", 1) end
-  params[#params + 1] = {"padding_mode", "string", "zeros", choices = {"zeros"}}
-  add("device", "string?")
-  add("dtype", "string?")
+  local function add(param) params[#params + 1] = param end
+  local dilation = {"dilation", "size", 1, min = 1, length = n}
+  add(transposed and {"output_padding", "size", 0, min = 0, length = n} or dilation)
+  add {"groups", "integer", 1, min = 1}
+  add {"bias", "boolean", true}
+  if transposed then add(dilation) end
+  add {"padding_mode", "string", "zeros", choices = {"zeros"}}
+  add {"device", "device?"}
+  add {"dtype", "dtype?"}
   local class = Module:define(name, params)
 
   function class:init(...)
@@ -47,7 +46,7 @@ local function define(name, n, transposed, forward)
     check(name, o)
     self.in_channels, self.out_channels, self.groups = o.in_channels, o.out_channels, o.groups
     self.stride, self.padding, self.output_padding, self.dilation = o.stride, o.padding, o.output_padding, o.dilation
-    self.kernel_size = spread(o.kernel_size, n, name, "kernel_size")
+    self.kernel_size = spread(o.kernel_size, n)
     local first, second = o.out_channels, o.in_channels // o.groups
     if transposed then first, second = o.in_channels, o.out_channels // o.groups end
     local how = {dtype = o.dtype, device = o.device, requires_grad = true}

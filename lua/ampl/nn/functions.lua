@@ -3,16 +3,38 @@
 
 local F = require "ampl.nn.functional"
 local Module = require "ampl.nn.Module"
+local raise = require "ampl.raise"
 
-local pool = {{"kernel_size", "size"}, {"stride", "size?"}, {"padding", "size?"}}
-local max_pool = {pool[1], pool[2], pool[3], {"dilation", "size?"}, {"return_indices", "boolean", false},
-                  {"ceil_mode", "boolean", false}}
-local avg_pool = {pool[1], pool[2], pool[3], {"ceil_mode", "boolean", false}, {"count_include_pad", "boolean", true}}
-local avg_pool2d = {pool[1], pool[2], pool[3], avg_pool[4], avg_pool[5], {"divisor_override", "integer?"}}
+-- A pooling layer over n dimensions.
+local function pool(n)
+  return {"kernel_size", "size", min = 1, length = n}, {"stride", "size?", min = 1, length = n},
+         {"padding", "size?", min = 0, length = n}
+end
+local function max_pool(op, n)
+  local kernel, stride, padding = pool(n)
+  return {op, kernel, stride, padding, {"dilation", "size?", min = 1, length = n}, {"return_indices", "boolean", false},
+          {"ceil_mode", "boolean", false}}
+end
+local function avg_pool(op, n, ...)
+  local kernel, stride, padding = pool(n)
+  return {op, kernel, stride, padding, {"ceil_mode", "boolean", false}, {"count_include_pad", "boolean", true}, ...}
+end
+local function output_size(n) return {"output_size", "size", min = 0, length = n} end
+
 local inplace = {"inplace", "boolean", false}
-local reduction = {"reduction", "string", "mean"}
+local reduction = {"reduction", "string", "mean", choices = {"none", "mean", "sum"}}
 local weight = {"weight", "tensor?"}
+local eps = {"eps", "number?", min = 0}
+local margin = {"margin", "number?"}
 
+local function check_hardtanh(name, o)
+  local low, high = o.min_val or -1, o.max_val or 1
+  if low >= high or low ~= low or high ~= high then
+    raise("EVALUE", name, ("max_val must be above min_val, but they are %.14g and %.14g"):format(high, low))
+  end
+end
+
+-- check = function(name, options): raises for options that do not go together
 local rows = {
   ReLU        = {"relu", inplace},
   ReLU6       = {"relu6", inplace},
@@ -23,7 +45,7 @@ local rows = {
   GELU        = {"gelu", {"approximate", "string", "none", choices = {"none", "tanh"}}},
   SiLU        = {"silu", inplace},
   Mish        = {"mish", inplace},
-  Hardtanh    = {"hardtanh", {"min_val", "number?"}, {"max_val", "number?"}, inplace},
+  Hardtanh    = {"hardtanh", {"min_val", "number?"}, {"max_val", "number?"}, inplace, check = check_hardtanh},
   Hardswish   = {"hardswish", inplace},
   Hardsigmoid = {"hardsigmoid", inplace},
   Softplus    = {"softplus", {"beta", "number?"}, {"threshold", "number?"}},
@@ -31,42 +53,44 @@ local rows = {
   Sigmoid     = {"sigmoid"},
   Tanh        = {"tanh"},
   LogSigmoid  = {"logsigmoid"},
-  Softmax     = {"softmax", {"dim", "integer"}},
-  LogSoftmax  = {"log_softmax", {"dim", "integer"}},
-  GLU         = {"glu", {"dim", "integer?"}},
+  Softmax     = {"softmax", {"dim", "dim"}},
+  LogSoftmax  = {"log_softmax", {"dim", "dim"}},
+  GLU         = {"glu", {"dim", "dim?"}},
 
-  MaxPool1d         = {"max_pool1d", table.unpack(max_pool)},
-  MaxPool2d         = {"max_pool2d", table.unpack(max_pool)},
-  AvgPool1d         = {"avg_pool1d", table.unpack(avg_pool)},
-  AvgPool2d         = {"avg_pool2d", table.unpack(avg_pool2d)},
-  AdaptiveAvgPool1d = {"adaptive_avg_pool1d", {"output_size", "size"}},
-  AdaptiveAvgPool2d = {"adaptive_avg_pool2d", {"output_size", "size"}},
-  AdaptiveMaxPool2d = {"adaptive_max_pool2d", {"output_size", "size"}, {"return_indices", "boolean", false}},
-  PixelShuffle      = {"pixel_shuffle", {"upscale_factor", "integer"}},
-  Upsample          = {"interpolate", {"size", "size?"}, {"scale_factor", "numbers?"}, {"mode", "string", "nearest"},
+  MaxPool1d         = max_pool("max_pool1d", 1),
+  MaxPool2d         = max_pool("max_pool2d", 2),
+  AvgPool1d         = avg_pool("avg_pool1d", 1),
+  AvgPool2d         = avg_pool("avg_pool2d", 2, {"divisor_override", "integer?", min = 1}),
+  AdaptiveAvgPool1d = {"adaptive_avg_pool1d", output_size(1)},
+  AdaptiveAvgPool2d = {"adaptive_avg_pool2d", output_size(2)},
+  AdaptiveMaxPool2d = {"adaptive_max_pool2d", output_size(2), {"return_indices", "boolean", false}},
+  PixelShuffle      = {"pixel_shuffle", {"upscale_factor", "integer", min = 1}},
+  Upsample          = {"interpolate", {"size", "size?", min = 1}, {"scale_factor", "numbers?", above = 0},
+                       {"mode", "string", "nearest",
+                        choices = {"nearest", "linear", "bilinear", "bicubic", "trilinear"}},
                        {"align_corners", "boolean?"}},
 
   CrossEntropyLoss    = {"cross_entropy", weight, {"ignore_index", "integer?"}, reduction,
-                         {"label_smoothing", "number?"}},
+                         {"label_smoothing", "number?", min = 0, max = 1}},
   NLLLoss             = {"nll_loss", weight, {"ignore_index", "integer?"}, reduction},
   BCELoss             = {"binary_cross_entropy", weight, reduction},
   BCEWithLogitsLoss   = {"binary_cross_entropy_with_logits", weight, reduction, {"pos_weight", "tensor?"}},
   MSELoss             = {"mse_loss", reduction},
   L1Loss              = {"l1_loss", reduction},
-  SmoothL1Loss        = {"smooth_l1_loss", reduction, {"beta", "number?"}},
-  HuberLoss           = {"huber_loss", reduction, {"delta", "number?"}},
-  KLDivLoss           = {"kl_div", reduction, {"log_target", "boolean?"}},
-  CosineSimilarity    = {"cosine_similarity", {"dim", "integer", 2}, {"eps", "number?"}},
-  CosineEmbeddingLoss = {"cosine_embedding_loss", {"margin", "number?"}, reduction},
-  HingeEmbeddingLoss  = {"hinge_embedding_loss", {"margin", "number?"}, reduction},
-  MarginRankingLoss   = {"margin_ranking_loss", {"margin", "number?"}, reduction},
-  TripletMarginLoss   = {"triplet_margin_loss", {"margin", "number?"}, {"p", "number?"}, {"eps", "number?"},
+  SmoothL1Loss        = {"smooth_l1_loss", reduction, {"beta", "number?", min = 0}},
+  HuberLoss           = {"huber_loss", reduction, {"delta", "number?", above = 0}},
+  KLDivLoss           = {"kl_div", {"reduction", "string", "mean", choices = {"none", "mean", "sum", "batchmean"}},
+                         {"log_target", "boolean?"}},
+  CosineSimilarity    = {"cosine_similarity", {"dim", "dim", 2}, eps},
+  CosineEmbeddingLoss = {"cosine_embedding_loss", margin, reduction},
+  HingeEmbeddingLoss  = {"hinge_embedding_loss", margin, reduction},
+  MarginRankingLoss   = {"margin_ranking_loss", margin, reduction},
+  TripletMarginLoss   = {"triplet_margin_loss", {"margin", "number?", above = 0}, {"p", "number?"}, eps,
                          {"swap", "boolean?"}, reduction},
   SoftMarginLoss      = {"soft_margin_loss", reduction},
-  MultiMarginLoss     = {"multi_margin_loss", {"p", "integer?"}, {"margin", "number?"}, weight, reduction},
-  PoissonNLLLoss      = {"poisson_nll_loss", {"log_input", "boolean?"}, {"full", "boolean?"}, {"eps", "number?"},
-                         reduction},
-  GaussianNLLLoss     = {"gaussian_nll_loss", {"full", "boolean?"}, {"eps", "number?"}, reduction},
+  MultiMarginLoss     = {"multi_margin_loss", {"p", "integer?", min = 1, max = 2}, margin, weight, reduction},
+  PoissonNLLLoss      = {"poisson_nll_loss", {"log_input", "boolean?"}, {"full", "boolean?"}, eps, reduction},
+  GaussianNLLLoss     = {"gaussian_nll_loss", {"full", "boolean?"}, {"eps", "number?", above = 0}, reduction},
   CTCLoss             = {"ctc_loss", {"blank", "integer?"}, reduction, {"zero_infinity", "boolean?"}},
 }
 
@@ -79,6 +103,7 @@ end
 
 local function init(self, ...)
   local o = self:options(...)
+  if self.check then self.check(self.name, o) end
   rawset(self, "_call", nil)
   local call, tensors = {}, {}
   for name, value in pairs(o) do
@@ -99,7 +124,7 @@ local function make(name, row)
   local call = F[op]
   if not call then return nil end
   local class = Module:define(name, {table.unpack(row, 2)})
-  class.init = init
+  class.init, class.op, class.check = init, op, row.check
   if #row == 1 then
     function class:forward(...) return call(...) end
     return class
@@ -111,10 +136,7 @@ local function make(name, row)
       for k, v in pairs(rawget(self, "_call") or {}) do options[k] = v end
       for _, k in ipairs(self._tensors) do options[k] = self[k] end
     end
-    if rawget(self, "_inplace") then
-      local x = ...
-      return x[op .. "_"](x, options)
-    end
+    if rawget(self, "_inplace") then return with(F[op .. "_"], options, ...) end
     if not options then return call(...) end
     return with(call, options, ...)
   end

@@ -21,15 +21,20 @@ local gains = {
   sigmoid = 1, tanh = 5 / 3, relu = math.sqrt(2), selu = 3 / 4,
 }
 
+local nonlinearities = {"leaky_relu"}
+for name in pairs(gains) do nonlinearities[#nonlinearities + 1] = name end
+table.sort(nonlinearities)
+
 ---The factor that keeps variance through a nonlinearity.
 ---@param nonlinearity string
 ---@param param? number the slope of leaky_relu, 0.01 when not given
 ---@return number
-function init.calculate_gain(nonlinearity, param)
-  if type(param) == "table" then param = param.param end
-  if nonlinearity == "leaky_relu" then return math.sqrt(2 / (1 + (param or 0.01) ^ 2)) end
-  return gains[nonlinearity] or raise("EARG", "calculate_gain", "unknown nonlinearity " .. args.shown(nonlinearity))
-end
+init.calculate_gain = args.declare("calculate_gain", {
+  {"nonlinearity", "string", choices = nonlinearities}, {"param", "number?"},
+}, function(o)
+  if o.nonlinearity == "leaky_relu" then return math.sqrt(2 / (1 + (o.param or 0.01) ^ 2)) end
+  return gains[o.nonlinearity]
+end)
 
 -- fan_in and fan_out: the second and first size times the kernel's.
 local function fans(op, t)
@@ -46,16 +51,16 @@ end
 ---@param t ampl.Tensor
 ---@return integer fan_in
 ---@return integer fan_out
-function init.calculate_fan_in_and_fan_out(t) return fans("calculate_fan_in_and_fan_out", t) end
+init.calculate_fan_in_and_fan_out = args.declare("calculate_fan_in_and_fan_out", {{"tensor", "tensor"}}, function(o)
+  return fans("calculate_fan_in_and_fan_out", o.tensor)
+end)
 init._calculate_fan_in_and_fan_out = init.calculate_fan_in_and_fan_out
 
 -- Every function is init.NAME(tensor, ...): `params` are the arguments after the tensor.
 local function define(name, params, body)
-  local signature = args.signature(name, params)
-  init[name] = function(t, ...)
-    if not core.is_tensor(t) then raise("EARG", name, "the first argument must be a tensor, not " .. args.shown(t)) end
-    return body(t, signature(...), name)
-  end
+  init[name] = args.declare(name, {{"tensor", "tensor"}, table.unpack(params)}, function(o)
+    return body(o.tensor, o, name)
+  end)
 end
 
 local function uniform(t, a, b)
@@ -67,7 +72,9 @@ local function normal(t, mean, std)
 end
 
 define("uniform_", {{"a", "number", 0.0}, {"b", "number", 1.0}}, function(t, o) return uniform(t, o.a, o.b) end)
-define("normal_", {{"mean", "number", 0.0}, {"std", "number", 1.0}}, function(t, o) return normal(t, o.mean, o.std) end)
+define("normal_", {{"mean", "number", 0.0}, {"std", "number", 1.0, min = 0}}, function(t, o)
+  return normal(t, o.mean, o.std)
+end)
 define("constant_", {{"val", "number"}}, function(t, o)
   t:detach():fill_(o.val)
   return t
@@ -81,7 +88,7 @@ define("eye_", {}, function(t, _, name)
 end)
 
 -- 1 at the middle of the kernel where input and output channel agree: a convolution that changes nothing.
-define("dirac_", {{"groups", "integer", 1}}, function(t, o, name)
+define("dirac_", {{"groups", "integer", 1, min = 1}}, function(t, o, name)
   local shape = t.shape
   if #shape < 3 or #shape > 5 then raise("ESHAPE", name, ("3 to 5 dimensions are needed, not %d"):format(#shape)) end
   if shape[1] % o.groups ~= 0 then
@@ -112,7 +119,7 @@ end)
 
 local kaiming = {
   {"a", "number", 0.0}, {"mode", "string", "fan_in", choices = {"fan_in", "fan_out"}},
-  {"nonlinearity", "string", "leaky_relu"},
+  {"nonlinearity", "string", "leaky_relu", choices = nonlinearities},
 }
 
 local function kaiming_std(t, o, name)
@@ -128,8 +135,12 @@ end)
 define("kaiming_normal_", kaiming, function(t, o, name) return normal(t, 0, kaiming_std(t, o, name)) end)
 
 -- By the inverse of the distribution function, in f64: its ends are far from the open interval's.
-define("trunc_normal_", {{"mean", "number", 0.0}, {"std", "number", 1.0}, {"a", "number", -2.0}, {"b", "number", 2.0}},
-  function(t, o)
+define("trunc_normal_", {
+    {"mean", "number", 0.0}, {"std", "number", 1.0, above = 0}, {"a", "number", -2.0}, {"b", "number", 2.0},
+  }, function(t, o, name)
+    if o.a >= o.b or o.a ~= o.a or o.b ~= o.b then
+      raise("EVALUE", name, ("b must be above a, but they are %g and %g"):format(o.b, o.a))
+    end
     local ends = core.tensor({(o.a - o.mean) / o.std, (o.b - o.mean) / o.std}, {dtype = "f64"})
     local e = ends:mul_(math.sqrt(0.5)):erf():totable()
     local x = core.rand(t.shape, {dtype = "f64", device = t.device}):mul_(e[2] - e[1]):add_(e[1])
@@ -153,6 +164,7 @@ end
 define("orthogonal_", {{"gain", "number", 1.0}}, function(t, o, name)
   if #t.shape < 2 then raise("ESHAPE", name, "at least 2 dimensions are needed") end
   local rows = t.shape[1]
+  if t:numel() == 0 then return t end
   local columns = t:numel() // rows
   local a = core.randn({math.min(rows, columns), math.max(rows, columns)}, {dtype = "f64", device = t.device})
   local q = orthonormal_rows(a):mul_(o.gain)
@@ -160,7 +172,7 @@ define("orthogonal_", {{"gain", "number", 1.0}}, function(t, o, name)
   return fill(t, q:reshape(t.shape))
 end)
 
-define("sparse_", {{"sparsity", "number"}, {"std", "number", 0.01}}, function(t, o, name)
+define("sparse_", {{"sparsity", "number", min = 0, max = 1}, {"std", "number", 0.01, min = 0}}, function(t, o, name)
   if #t.shape ~= 2 then raise("ESHAPE", name, ("a matrix is needed, not %d dimensions"):format(#t.shape)) end
   normal(t, 0, o.std)
   local zeros = math.ceil(o.sparsity * t.shape[1])
@@ -171,11 +183,12 @@ end)
 ---PyTorch's default for linear and convolution layers: weight and bias uniform within 1 / sqrt(fan_in).
 ---@param weight ampl.Tensor
 ---@param bias? ampl.Tensor
-function init.by_fan_in(weight, bias)
+init.by_fan_in = args.declare("by_fan_in", {{"weight", "tensor"}, {"bias", "tensor?"}}, function(o)
+  local weight, bias = o.weight, o.bias
   local fan_in = fans("by_fan_in", weight)
   local bound = fan_in > 0 and 1 / math.sqrt(fan_in) or 0
   uniform(weight, -bound, bound)
   if bias then uniform(bias, -bound, bound) end
-end
+end)
 
 return init

@@ -3,6 +3,7 @@
 local core = require "ampl.core"
 local F = require "ampl.nn.functional"
 local Module = require "ampl.nn.Module"
+local args = require "ampl.args"
 local init = require "ampl.nn.initializers"
 local raise = require "ampl.raise"
 
@@ -50,20 +51,23 @@ local function run(self, x, state, layer, reverse)
   return core.stack(outputs, 1), state
 end
 
--- Whether the parts of a state have the shape that is asked for.
-local function check_state(self, parts, shape)
-  for _, part in ipairs(parts) do
-    local got = part.shape
+-- Raises unless the parts of a state have the shape that is asked for: (layers, batch, size), without the batch for an
+-- input that has none.
+local function check_state(self, parts, shape, plain)
+  shape = plain and {shape[1], shape[3]} or shape
+  for i, part in ipairs(parts) do
+    local name = #parts == 1 and "the state" or ("entry %d of the state"):format(i)
+    local got = args.tensor(self.name, name, part).shape
     if table.concat(got, ", ") ~= table.concat(shape, ", ") then
-      raise("ESHAPE", self.name, ("the state must be {%s}, not {%s}"):format(table.concat(shape, ", "),
-                                                                            table.concat(got, ", ")))
+      raise("ESHAPE", self.name, ("%s must be {%s}, not {%s}"):format(name, table.concat(shape, ", "),
+                                                                     table.concat(got, ", ")))
     end
   end
 end
 
 -- x and the parts of the state with batch second; the first state is 0.
 local function prepared(self, x, parts)
-  local rank = x:dim()
+  local rank, given = x:dim(), x.shape
   if rank ~= 2 and rank ~= 3 or x.shape[rank] ~= self.input_size then
     raise("ESHAPE", self.name, ("the input must be (%s, %d) or (length, %d), not {%s}"):format(
       self.batch_first and "batch, length" or "length, batch", self.input_size, self.input_size,
@@ -74,20 +78,24 @@ local function prepared(self, x, parts)
   elseif self.batch_first then
     x = x:transpose(1, 2)
   end
+  if x.shape[1] == 0 then
+    raise("ESHAPE", self.name, ("the length of the sequences must be at least 1, the input is {%s}"):format(
+      table.concat(given, ", ")))
+  end
   local shape = {self.num_layers * self._directions, x.shape[2], self.hidden_size}
   if not parts then
     parts = {}
     for i = 1, self.parts do parts[i] = core.zeros(shape, {dtype = x.dtype, device = x.device}) end
-  elseif rank == 2 then
-    for i, part in ipairs(parts) do parts[i] = part:unsqueeze(2) end
+  else
+    check_state(self, parts, shape, rank == 2)
+    for i, part in ipairs(parts) do parts[i] = rank == 2 and part:unsqueeze(2) or part end
   end
-  check_state(self, parts, shape)
   return x, parts
 end
 
 -- The outputs and the parts of the last state, one entry for each layer and direction.
 local function forward(self, x, parts)
-  local rank = x:dim()
+  local rank = args.tensor(self.name, "input", x):dim()
   x, parts = prepared(self, x, parts)
   local last = {}
   for k = 1, self.parts do last[k] = {} end
@@ -122,11 +130,14 @@ end
 ---@param more? table[] further parameters of the constructor
 ---@return ampl.nn.Module
 return function(name, gates, parts, cell, more)
-  local params = {{"input_size", "integer"}, {"hidden_size", "integer"}, {"num_layers", "integer", 1}}
+  local params = {
+    {"input_size", "integer", min = 0}, {"hidden_size", "integer", min = 1},
+    {"num_layers", "integer", 1, min = 1, max = args.MOST_LAYERS},
+  }
   table.move(more or {}, 1, #(more or {}), #params + 1, params)
   table.move({
-    {"bias", "boolean", true}, {"batch_first", "boolean", false}, {"dropout", "number", 0.0},
-    {"bidirectional", "boolean", false}, {"device", "string?"}, {"dtype", "string?"},
+    {"bias", "boolean", true}, {"batch_first", "boolean", false}, {"dropout", "number", 0.0, min = 0, max = 1},
+    {"bidirectional", "boolean", false}, {"device", "device?"}, {"dtype", "dtype?"},
   }, 1, 6, #params + 1, params)
 
   ---@class ampl.nn.Recurrent : ampl.nn.Module
@@ -152,9 +163,9 @@ return function(name, gates, parts, cell, more)
   ---@return ampl.Tensor output of the last layer at every time
   ---@return ampl.Tensor|ampl.Tensor[] state after the last time
   function class:forward(x, state)
-    if state and parts == 1 then state = {state} end
-    if state and (type(state) ~= "table" or #state ~= parts) then
-      raise("EARG", name, "the state must be a table {h, c}")
+    if state ~= nil and parts == 1 then state = {state} end
+    if state ~= nil and (type(state) ~= "table" or #state ~= parts) then
+      raise("EARG", name, "the state must be a table {h, c}, not " .. args.shown(state))
     end
     local y, last = forward(self, x, state and {table.unpack(state)})
     return y, parts == 1 and last[1] or last

@@ -1,6 +1,7 @@
 -- State dicts of modules: taking one over, and moving tensors between dtypes and devices.
 
 local core = require "ampl.core"
+local args = require "ampl.args"
 local raise = require "ampl.raise"
 
 local state = {}
@@ -26,7 +27,6 @@ end
 ---@param strict boolean
 ---@return table {missing_keys, unexpected_keys, mismatched_keys}
 function state.load(op, entries, dict, strict)
-  if type(dict) ~= "table" then raise("EARG", op, "load_state_dict: a table from names to tensors is needed") end
   local known, missing, unexpected, mismatched, copies, why = {}, {}, {}, {}, {}, {}
   local given = {}
   for _, entry in ipairs(entries) do
@@ -64,12 +64,29 @@ end
 
 local dtypes = {f32 = true, f16 = true, bf16 = true, f64 = true, i64 = true, i32 = true, u8 = true, bool = true}
 local floats = {f32 = true, f16 = true, bf16 = true, f64 = true}
+local read_target = args.parser({{"dtype", "string?"}, {"device", "device?"}})
 
----What "f16" or "cuda:1" means for Module:to.
----@param name string
+---What "f16", "cuda:1" or a table means for Module:to.
+---@param op string
+---@param target string|table
 ---@return {dtype: string?, device: string?}
-function state.target(name)
-  return dtypes[name] and {dtype = name} or {device = name}
+function state.target(op, target)
+  local where = target
+  if type(target) == "string" then where = dtypes[target] and {dtype = target} or {device = target} end
+  if type(where) ~= "table" or not args.is_plain(where) then
+    raise("EARG", op, "to: needs a dtype, a device or a table {dtype = ..., device = ...}, not " .. args.shown(target))
+  end
+  where = read_target:complete(op, "to: ", where)
+  if where.dtype and not dtypes[where.dtype] then
+    raise("EDTYPE", op, ("to: there is no dtype %s"):format(args.shown(where.dtype)))
+  end
+  if where.dtype and not floats[where.dtype] then
+    raise("EDTYPE", op, "to: parameters are floats, not " .. where.dtype)
+  end
+  if where.device and not core.is_available(where.device) then
+    raise("EDEVICE", op, ("to: there is no device, and no dtype, %s"):format(args.shown(where.device)))
+  end
+  return where
 end
 
 ---A tensor on another device or, if it is a float, in another dtype; gradient and requires_grad go with it.
@@ -78,9 +95,6 @@ end
 ---@return ampl.Tensor
 function state.moved(old, target)
   local dtype = floats[old.dtype] and target.dtype or nil
-  if target.dtype and not floats[target.dtype] then
-    raise("EDTYPE", "Module", "to: parameters are floats, not " .. tostring(target.dtype))
-  end
   if (not dtype or dtype == old.dtype) and (not target.device or target.device == old.device) then return old end
   local where = {dtype = dtype, device = target.device}
   local new = old:detach():to(where)

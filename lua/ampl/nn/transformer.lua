@@ -12,9 +12,10 @@ local raise = require "ampl.raise"
 local transformer = {}
 
 local params = {
-  {"d_model", "integer"}, {"nhead", "integer"}, {"dim_feedforward", "integer", 2048}, {"dropout", "number", 0.1},
-  {"activation", "any", "relu"}, {"layer_norm_eps", "number", 1e-5}, {"batch_first", "boolean", false},
-  {"norm_first", "boolean", false}, {"bias", "boolean", true}, {"device", "string?"}, {"dtype", "string?"},
+  {"d_model", "integer", min = 1}, {"nhead", "integer", min = 1}, {"dim_feedforward", "integer", 2048, min = 0},
+  {"dropout", "number", 0.1, min = 0, max = 1}, {"activation", "activation", "relu"},
+  {"layer_norm_eps", "number", 1e-5, min = 0}, {"batch_first", "boolean", false}, {"norm_first", "boolean", false},
+  {"bias", "boolean", true}, {"device", "device?"}, {"dtype", "dtype?"},
 }
 
 ---A class of layers with the attention parts `attentions` (names) and one norm and dropout more than these.
@@ -27,6 +28,9 @@ function transformer.layer(name, attentions)
 
   function class:init(...)
     local o = self:options(...)
+    if o.d_model % o.nhead ~= 0 then
+      raise("EVALUE", name, ("d_model %d must be divisible by nhead %d"):format(o.d_model, o.nhead))
+    end
     self.norm_first = o.norm_first
     self.activation = type(o.activation) == "function" and o.activation or F[o.activation]
     if type(self.activation) ~= "function" then

@@ -45,13 +45,8 @@ local function dtype_of(list)
   return "f32"
 end
 
-local function norm_type(op, p)
-  if p == "inf" then p = math.huge end
-  if type(p) ~= "number" or p <= 0 or p ~= p then
-    raise("EVALUE", op, "norm_type must be a positive number or \"inf\", not " .. args.shown(p))
-  end
-  return p
-end
+local norm_type = {"norm_type", "norm_type", 2.0, above = 0}
+local error_if_nonfinite = {"error_if_nonfinite", "boolean", false}
 
 local function gradients(op, params)
   local out = {}
@@ -66,22 +61,19 @@ local function finite(v)
   return v == v and v ~= math.huge and v ~= -math.huge
 end
 
-local norm_signature = args.signature("get_total_norm", {
-  {"norm_type", "scalar", 2.0}, {"error_if_nonfinite", "boolean", false},
-})
-
 ---The norm of all tensors as if they were one vector, summed in f32 or wider: a 0-d tensor, f32 (f64 for f64 tensors).
 ---@param tensors ampl.Tensor[] gradients
 ---@return ampl.Tensor
-function utils.get_total_norm(tensors, ...)
-  local o = norm_signature(...)
-  local list = parameters("get_total_norm", tensors)
-  local value = total(list, norm_type("get_total_norm", o.norm_type))
+utils.get_total_norm = args.declare("get_total_norm", {
+  {"tensors", "parameters"}, norm_type, error_if_nonfinite,
+}, function(o)
+  local list = parameters("get_total_norm", o.tensors)
+  local value = total(list, o.norm_type)
   if o.error_if_nonfinite and not finite(value) then
     raise("EVALUE", "get_total_norm", ("the norm is %s"):format(value))
   end
   return core.full({}, value, {dtype = dtype_of(list), device = list[1] and list[1].device})
-end
+end)
 
 -- Which parameter makes the norm what it is: "fc.weight" of a module, else "gradient 3".
 local function culprit(params)
@@ -96,15 +88,12 @@ local function culprit(params)
   return "none alone"
 end
 
-local clip_signature = args.signature("clip_grad_norm_", {
-  {"max_norm", "number"}, {"norm_type", "scalar", 2.0}, {"error_if_nonfinite", "boolean", false},
-})
-
 -- Scales the gradients; their norm before, and the dtype that it is told in.
-local function clip(params, o)
+local function clip(o)
+  local params = o.parameters
   local _ <close> = core.scope_open()
   local list = gradients("clip_grad_norm_", params)
-  local norm = total(list, norm_type("clip_grad_norm_", o.norm_type))
+  local norm = total(list, o.norm_type)
   if finite(norm) then
     local factor = o.max_norm / (norm + 1e-6)
     for _, g in ipairs(factor < 1 and list or {}) do g:mul_(factor) end
@@ -119,37 +108,41 @@ end
 ---With a GradScaler call scaler:unscale_(optimizer) before.
 ---@param params ampl.Tensor[]|ampl.nn.Module
 ---@return ampl.Tensor norm before, 0-d f32 (f64 for f64 gradients)
-function utils.clip_grad_norm_(params, ...)
-  local norm, dtype, device = clip(params, clip_signature(...))
+utils.clip_grad_norm_ = args.declare("clip_grad_norm_", {
+  {"parameters", "parameters"}, {"max_norm", "number", min = 0}, norm_type, error_if_nonfinite,
+}, function(o)
+  local norm, dtype, device = clip(o)
   return core.full({}, norm, {dtype = dtype, device = device})
-end
+end)
 
 ---Cuts every entry of the gradients to -value .. value; NaN stays.
 ---@param params ampl.Tensor[]|ampl.nn.Module
 ---@param value number
-function utils.clip_grad_value_(params, value)
-  if type(value) == "table" then value = value.clip_value end
-  if type(value) ~= "number" or value < 0 then
-    raise("EVALUE", "clip_grad_value_", "clip_value must be a number not below 0, not " .. args.shown(value))
-  end
+utils.clip_grad_value_ = args.declare("clip_grad_value_", {
+  {"parameters", "parameters"}, {"clip_value", "number", min = 0},
+}, function(o)
   local _ <close> = core.scope_open()
-  for _, g in ipairs(gradients("clip_grad_value_", params)) do g:clamp_({min = -value, max = value}) end
-end
+  local value = o.clip_value
+  for _, g in ipairs(gradients("clip_grad_value_", o.parameters)) do g:clamp_({min = -value, max = value}) end
+end)
 
 ---All parameters as one vector, in their order; gradients flow through it.
 ---@param params ampl.Tensor[]|ampl.nn.Module
 ---@return ampl.Tensor
-function utils.parameters_to_vector(params)
+utils.parameters_to_vector = args.declare("parameters_to_vector", {{"parameters", "parameters"}}, function(o)
   local list = {}
-  for i, p in ipairs(parameters("parameters_to_vector", params)) do list[i] = p:reshape(-1) end
+  for i, p in ipairs(parameters("parameters_to_vector", o.parameters)) do list[i] = p:reshape(-1) end
+  if #list == 0 then raise("EARG", "parameters_to_vector", "there are no parameters") end
   return core.cat(list, 1)
-end
+end)
 
 ---Writes a vector back into the parameters.
 ---@param vector ampl.Tensor
 ---@param params ampl.Tensor[]|ampl.nn.Module
-function utils.vector_to_parameters(vector, params)
-  local list, n = parameters("vector_to_parameters", params), 0
+utils.vector_to_parameters = args.declare("vector_to_parameters", {
+  {"vector", "tensor"}, {"parameters", "parameters"},
+}, function(o)
+  local vector, list, n = o.vector, parameters("vector_to_parameters", o.parameters), 0
   for _, p in ipairs(list) do n = n + p:numel() end
   if vector:dim() ~= 1 or vector:numel() ~= n then
     raise("ESHAPE", "vector_to_parameters", ("the parameters have %d entries, the vector is {%s}"):format(
@@ -161,15 +154,15 @@ function utils.vector_to_parameters(vector, params)
     p:detach():copy_(vector:detach():narrow(1, at, size):view(p.shape))
     at = at + size
   end
-end
+end)
 
 ---How the gradients of a model look: largest and mean magnitude over finite entries, share of zeros, number of entries
 ---that are not finite.  Parameters without a gradient are left out.
 ---@param model ampl.nn.Module
 ---@return table<string, {max: number, mean_abs: number, zero: number, nonfinite: integer}>
-function utils.grad_stats(model)
+utils.grad_stats = args.declare("grad_stats", {{"model", "module"}}, function(o)
   local out = {}
-  for name, p in model:named_parameters() do
+  for name, p in o.model:named_parameters() do
     local _ <close> = core.scope_open()
     local g = p.grad
     if g then
@@ -184,6 +177,6 @@ function utils.grad_stats(model)
     end
   end
   return out
-end
+end)
 
 return utils

@@ -1,11 +1,12 @@
 -- Adadelta (Zeiler 2012): steps in units of earlier steps.
 
 local Optimizer = require "ampl.optim.Optimizer"
+local option = require "ampl.optim.option"
 
 ---@class ampl.optim.Adadelta : ampl.optim.Optimizer
 return Optimizer:define("Adadelta", {
   params = {
-    {"lr", "number", 1.0}, {"rho", "number", 0.9}, {"eps", "number", 1e-6}, {"weight_decay", "number", 0.0},
+    option("lr", 1.0), option("rho", 0.9), option("eps", 1e-6), option("weight_decay", 0.0),
     {"maximize", "boolean", false},
   },
   op = "adadelta_step",

@@ -1,12 +1,13 @@
 -- Adagrad (Duchi et al. 2011): the gradient over the root of the sum of its squares.
 
 local Optimizer = require "ampl.optim.Optimizer"
+local option = require "ampl.optim.option"
 
 ---@class ampl.optim.Adagrad : ampl.optim.Optimizer
 return Optimizer:define("Adagrad", {
   params = {
-    {"lr", "number", 1e-2}, {"lr_decay", "number", 0.0}, {"weight_decay", "number", 0.0},
-    {"initial_accumulator_value", "number", 0.0}, {"eps", "number", 1e-10}, {"maximize", "boolean", false},
+    option("lr", 1e-2), option("lr_decay", 0.0), option("weight_decay", 0.0),
+    option("initial_accumulator_value", 0.0), option("eps", 1e-10), {"maximize", "boolean", false},
   },
   op = "adagrad_step",
   states = function() return {"sum"} end,

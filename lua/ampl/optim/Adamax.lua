@@ -1,12 +1,13 @@
 -- Adamax (Kingma and Ba 2015): Adam with the largest gradient so far in place of the second moment.
 
 local Optimizer = require "ampl.optim.Optimizer"
+local option = require "ampl.optim.option"
 
 ---@class ampl.optim.Adamax : ampl.optim.Optimizer
 return Optimizer:define("Adamax", {
   params = {
-    {"lr", "number", 2e-3}, {"betas", "numbers", {0.9, 0.999}}, {"eps", "number", 1e-8},
-    {"weight_decay", "number", 0.0},
+    option("lr", 2e-3), option("betas", {0.9, 0.999}), option("eps", 1e-8),
+    option("weight_decay", 0.0),
     {"maximize", "boolean", false},
   },
   op = "adamax_step",

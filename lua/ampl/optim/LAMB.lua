@@ -1,12 +1,13 @@
 -- LAMB (You et al. 2020): Adam whose steps are as long as the parameter is large, tensor by tensor.
 
 local Optimizer = require "ampl.optim.Optimizer"
+local option = require "ampl.optim.option"
 
 ---@class ampl.optim.LAMB : ampl.optim.Optimizer
 return Optimizer:define("LAMB", {
   params = {
-    {"lr", "number", 1e-3}, {"betas", "numbers", {0.9, 0.999}}, {"eps", "number", 1e-6},
-    {"weight_decay", "number", 0.0},
+    option("lr", 1e-3), option("betas", {0.9, 0.999}), option("eps", 1e-6),
+    option("weight_decay", 0.0),
     {"maximize", "boolean", false},
   },
   op = "lamb_step",

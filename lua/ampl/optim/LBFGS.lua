@@ -2,14 +2,17 @@
 
 local core = require "ampl.core"
 local Optimizer = require "ampl.optim.Optimizer"
+local option = require "ampl.optim.option"
 local search = require "ampl.optim.line_search"
+local args = require "ampl.args"
 local raise = require "ampl.raise"
 
 ---@class ampl.optim.LBFGS : ampl.optim.Optimizer
 local LBFGS = Optimizer:define("LBFGS", {
   params = {
-    {"lr", "number", 1.0}, {"max_iter", "integer", 20}, {"max_eval", "integer?"}, {"tolerance_grad", "number", 1e-7},
-    {"tolerance_change", "number", 1e-9}, {"history_size", "integer", 100},
+    option("lr", 1.0), {"max_iter", "integer", 20, min = 1}, {"max_eval", "integer?", min = 1},
+    {"tolerance_grad", "number", 1e-7, min = 0}, {"tolerance_change", "number", 1e-9, min = 0},
+    {"history_size", "integer", 100, min = 1},
     {"line_search_fn", "string?", choices = {"strong_wolfe"}},
   },
   states = function() return {} end,
@@ -107,7 +110,10 @@ end
 ---@param closure fun(): ampl.Tensor
 ---@return ampl.Tensor loss of the first call
 function LBFGS:step(closure)
-  if type(closure) ~= "function" then raise("EARG", self.name, "step needs a closure") end
+  if type(closure) ~= "function" then
+    raise("EARG", self.name, "step: needs a closure, a function that computes the loss, not " .. args.shown(closure))
+  end
+  self:verify()
   local group, m = self.param_groups[1], self.memory
   local function evaluate()
     local loss
@@ -115,7 +121,11 @@ function LBFGS:step(closure)
       local _ <close> = core.enter_grad(true)
       loss = closure()
     end
-    return loss:item(), flat_gradient(group.params):clone(), loss
+    if not core.is_tensor(loss) or loss:numel() ~= 1 then
+      raise("EARG", self.name, "step: the closure must return the loss, a tensor of one element, not " ..
+            args.shown(loss))
+    end
+    return loss:detach():item(), flat_gradient(group.params):clone(), loss
   end
   local f, g, first = evaluate()
   m.func_evals = m.func_evals + 1
@@ -149,10 +159,41 @@ function LBFGS:state_dict()
   return state
 end
 
-function LBFGS:load_state_dict(state)
-  if type(state) ~= "table" or type(state.memory) ~= "table" then
-    raise("EARG", self.name, "load_state_dict: no state of LBFGS")
+-- Raises unless a saved history is one for these parameters.
+local function check_memory(self, m)
+  local function bad(text, ...) raise("EARG", self.name, "load_state_dict: " .. text:format(...)) end
+  if type(m) ~= "table" or type(m.y) ~= "table" or type(m.s) ~= "table" or #m.y ~= #m.s then
+    bad("no state of LBFGS: memory must hold the lists y and s")
   end
+  local n = 0
+  for _, p in ipairs(self.param_groups[1].params) do n = n + p:numel() end
+  local function check(name, v)
+    if not core.is_tensor(v) or v:numel() ~= n then
+      bad("%s of memory must be a tensor of %d elements, not %s", name, n, args.shown(v))
+    end
+  end
+  for i = 1, #m.y do
+    check("y", m.y[i])
+    check("s", m.s[i])
+  end
+  for _, name in ipairs({"n_iter", "func_evals"}) do
+    if math.type(m[name]) ~= "integer" then
+      bad("%s of memory must be an integer, not %s", name, args.shown(m[name]))
+    end
+  end
+  if m.n_iter == 0 then return end
+  check("d", m.d)
+  check("g", m.g)
+  for _, name in ipairs({"t", "scale"}) do
+    if type(m[name]) ~= "number" then bad("%s of memory must be a number, not %s", name, args.shown(m[name])) end
+  end
+end
+
+function LBFGS:load_state_dict(state)
+  if type(state) ~= "table" then
+    raise("EARG", self.name, "load_state_dict: state must be a table, not " .. args.shown(state))
+  end
+  check_memory(self, state.memory)
   Optimizer.load_state_dict(self, state)
   self.memory = copied(state.memory)
 end

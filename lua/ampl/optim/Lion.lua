@@ -1,11 +1,12 @@
 -- Lion (Chen et al. 2023): the sign of a momentum.
 
 local Optimizer = require "ampl.optim.Optimizer"
+local option = require "ampl.optim.option"
 
 ---@class ampl.optim.Lion : ampl.optim.Optimizer
 return Optimizer:define("Lion", {
   params = {
-    {"lr", "number", 1e-4}, {"betas", "numbers", {0.9, 0.99}}, {"weight_decay", "number", 0.0},
+    option("lr", 1e-4), option("betas", {0.9, 0.99}), option("weight_decay", 0.0),
     {"maximize", "boolean", false},
   },
   op = "lion_step",

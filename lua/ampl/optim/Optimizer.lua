@@ -17,6 +17,8 @@ local args = require "ampl.args"
 local parameters = require "ampl.nn.parameters"
 local raise = require "ampl.raise"
 
+local is_tensor = core.is_tensor
+
 ---@class ampl.optim.Optimizer : ampl.Class
 ---@field param_groups table[] live tables: params and options
 ---@field state table<ampl.Tensor, table> what is kept for each parameter
@@ -30,7 +32,8 @@ local Optimizer = Class:extend("Optimizer")
 function Optimizer:define(name, spec)
   local class = self:extend(name)
   class.spec = spec
-  class.signature = args.signature(name, spec.params)
+  class.params = {{"params", "any"}, table.unpack(spec.params)}
+  class.parser = args.parser(spec.params)
   return class
 end
 
@@ -55,16 +58,38 @@ local function prepare(self, p, group)
 end
 
 local function is_group(v)
-  return type(v) == "table" and getmetatable(v) == nil and v.params ~= nil
+  return type(v) == "table" and args.is_plain(v) and v.params ~= nil
+end
+
+local floats = {f32 = true, f16 = true, bf16 = true, f64 = true}
+
+-- The names that a group has for its parameters, as a list of them.
+local function check_names(self, names, n)
+  if names == nil or names == false then return nil end
+  if type(names) ~= "table" or #names ~= n then
+    raise("EARG", self.name, ("param_names must be a list of %d names, not %s"):format(n, args.shown(names)))
+  end
+  for i, name in ipairs(names) do
+    if type(name) ~= "string" then
+      raise("EARG", self.name, ("entry %d of param_names must be a string, not %s"):format(i, args.shown(name)))
+    end
+  end
+  return {table.unpack(names)}
 end
 
 ---@param params ampl.Tensor[]|ampl.nn.Module|table[] a list of tensors, a module, or a list of {params = ..., lr = ...}
 function Optimizer:init(params, ...)
-  self.defaults = self.signature(...)
+  if not self.spec then
+    raise("EARG", self.name, "is what all optimizers derive from, and no optimizer: take one of ampl.optim, as SGD")
+  end
+  self.defaults = self.parser:read(self.name, "", ...)
   self.param_groups, self.state = {}, {}
-  if type(params) == "table" and is_group(params[1]) then
+  if type(params) == "table" and args.is_plain(params) and is_group(params[1]) then
     for _, group in ipairs(params) do self:add_param_group(group) end
+  elseif is_group(params) then
+    raise("EARG", self.name, "parameter groups come in a list: {{params = ..., lr = ...}}")
   else
+    if params == nil then parameters(self.name, params) end
     self:add_param_group({params = params})
   end
 end
@@ -72,11 +97,14 @@ end
 ---Adds parameters with options of their own; what is not given is the optimiser's.
 ---@param group table {params = ..., lr = ...}
 function Optimizer:add_param_group(group)
-  if not is_group(group) then raise("EARG", self.name, "a parameter group is a table {params = ..., options}") end
+  if not is_group(group) then
+    raise("EARG", self.name, ("a parameter group is a table {params = ..., options}, not %s"):format(args.shown(group)))
+  end
   local list, names = parameters(self.name, group.params)
   if #list == 0 then
     raise("EARG", self.name, ("parameter group %d holds no parameters"):format(#self.param_groups + 1))
   end
+  names = check_names(self, group.param_names, #list) or names
   local seen = {}
   for _, g in ipairs(self.param_groups) do
     for _, p in ipairs(g.params) do seen[p] = true end
@@ -87,56 +115,75 @@ function Optimizer:add_param_group(group)
     if not p.is_leaf then
       raise("EARG", self.name, ("parameter %d is the result of an op; only leaves can be trained"):format(i))
     end
+    if not floats[p.dtype] then
+      raise("EDTYPE", self.name, ("parameter %d has dtype %s; only floats can be trained"):format(i, p.dtype))
+    end
   end
   local given = {}
   for k, v in pairs(self.defaults) do given[k] = v end
   for k, v in pairs(group) do
     if k ~= "params" and k ~= "param_names" then given[k] = v end
   end
-  local options = self.signature(given)
+  local options = self.parser:complete(self.name, ("parameter group %d: "):format(#self.param_groups + 1), given)
   for k, v in pairs(options) do                         -- groups share no tables
     if type(v) == "table" then options[k] = {table.unpack(v)} end
   end
   self:check(options)
-  options.params, options.param_names = list, group.param_names or names      -- names: for messages
+  options.params, options.param_names = list, names     -- names: for messages
   if self.spec.eager then
     for _, p in ipairs(list) do prepare(self, p, options) end
   end
   self.param_groups[#self.param_groups + 1] = options
 end
 
--- What every optimiser asks of its options: {name, lowest allowed}.
-local lowest = {lr = 0, eps = 0, weight_decay = 0, momentum = 0, alpha = 0, lr_decay = 0, momentum_decay = 0,
-                initial_accumulator_value = 0}
-
+-- Raises for options that do not go together.
 ---@protected
 function Optimizer:check(group)
-  for name, low in pairs(lowest) do
-    local v = group[name]
-    if v and (v < low or v ~= v) then
-      raise("EVALUE", self.name, ("%s must not be below %g, got %g"):format(name, low, v))
-    end
-  end
-  for name, v in pairs({beta1 = group.betas and group.betas[1], beta2 = group.betas and group.betas[2],
-                        rho = group.rho}) do
-    if v < 0 or v >= 1 or v ~= v then
-      raise("EVALUE", self.name, ("%s must be at least 0 and below 1, got %s"):format(name, v))
-    end
-  end
-  if group.betas and #group.betas ~= 2 then
-    raise("EARG", self.name, ("betas is a list of 2 numbers, got %d"):format(#group.betas))
-  end
   if self.spec.check then self.spec.check(self.name, group) end
 end
+
+-- Raises unless the groups, which anyone may write to, still hold parameters, and what else `each` asks of a group.
+local function verify_groups(self, each)
+  if type(self.param_groups) ~= "table" then
+    raise("EARG", self.name, ("param_groups must be a list of parameter groups, not %s"):format(
+      args.shown(self.param_groups)))
+  end
+  for g, group in ipairs(self.param_groups) do
+    if type(group) ~= "table" or type(group.params) ~= "table" then
+      raise("EARG", self.name, ("params of parameter group %d must be a list of tensors, not %s"):format(
+        g, args.shown(type(group) == "table" and group.params or group)))
+    end
+    for i, p in ipairs(group.params) do
+      if not is_tensor(p) then
+        raise("EARG", self.name, ("entry %d of params of parameter group %d must be a tensor, not %s"):format(
+          i, g, args.shown(p)))
+      end
+    end
+    if each then each(self, group, g) end
+  end
+end
+
+local function verify_options(self, group, g)
+  self.parser:verify(self.name, "parameter group " .. g, group)
+  self:check(group)
+end
+
+---Raises unless parameters and options, which anyone may write to, are of their kinds and in their ranges.
+---@protected
+function Optimizer:verify() verify_groups(self, verify_options) end
+
+local read_zero_grad = args.method("zero_grad", {{"set_to_none", "boolean", true}})
+local read_state = args.method("load_state_dict", {{"state", "dict"}})
 
 ---Drops the gradients, or sets them to 0.
 ---@param options? boolean|{set_to_none: boolean}
 function Optimizer:zero_grad(options)
-  if type(options) == "table" then options = options.set_to_none end
+  local keep = read_zero_grad(self, options).set_to_none == false
+  verify_groups(self)
   local _ <close> = core.scope_open()
   for _, group in ipairs(self.param_groups) do
     for _, p in ipairs(group.params) do
-      if options ~= false then
+      if not keep then
         p.grad = nil
       else
         local g = p.grad
@@ -186,6 +233,8 @@ end
 ---@return ampl.Tensor? loss what the closure returned
 function Optimizer:step(closure)
   local loss
+  if closure ~= nil then args.callable(self.name, "step: closure", closure) end
+  self:verify()
   if closure then
     local _ <close> = core.enter_grad(true)
     loss = closure()
@@ -231,33 +280,69 @@ local function restored(self, saved, p)
   return next(s) and s or nil
 end
 
+-- Raises unless a saved group fits a group here; gives the numbers of its parameters.
+local function check_saved(self, g, group, saved)
+  local function bad(text, ...) raise("EARG", self.name, "load_state_dict: " .. text:format(...)) end
+  if type(saved) ~= "table" or type(saved.params) ~= "table" then
+    bad("param_groups[%d] must be a table with params, not %s", g, args.shown(saved))
+  end
+  if #saved.params ~= #group.params then
+    bad("group %d has %d parameters in the state, %d here", g, #saved.params, #group.params)
+  end
+  for name, value in pairs(saved) do
+    if self.parser:has(name) then
+      self.parser:check(self.name, ("load_state_dict: %s of group %d"):format(name, g), name, value)
+    end
+  end
+  return saved.params
+end
+
+-- Raises unless what was saved for parameter number n can be kept for p.
+local function check_kept(self, group, p, n, saved)
+  local function bad(text, ...) raise("EARG", self.name, "load_state_dict: " .. text:format(...)) end
+  if type(saved) ~= "table" then bad("the state of parameter %d must be a table, not %s", n, args.shown(saved)) end
+  for name, v in pairs(saved) do
+    if not is_tensor(v) and type(v) ~= "number" then
+      bad("%s of parameter %d must be a tensor or a number, not %s", tostring(name), n, args.shown(v))
+    end
+  end
+  local function check_shape(name, shape)
+    local v = saved[name]
+    local got = v ~= nil and (is_tensor(v) and v.shape or {})
+    if got and table.concat(got, ", ") ~= table.concat(shape, ", ") then
+      bad("%s of parameter %d is {%s}, it must be {%s}", name, n, table.concat(got, ", "), table.concat(shape, ", "))
+    end
+  end
+  for _, name in ipairs(self.spec.states(group)) do check_shape(name, p.shape) end
+  for _, count in ipairs(self.spec.counts or {}) do check_shape(count[1], {}) end
+end
+
 ---Takes a state over: options of the groups and what is kept for each parameter.  Nothing changes on an error.
 ---@param state table
 function Optimizer:load_state_dict(state)
   local function bad(text, ...) raise("EARG", self.name, "load_state_dict: " .. text:format(...)) end
-  if type(state) ~= "table" or type(state.param_groups) ~= "table" or type(state.state) ~= "table" then
+  state = read_state(self, state).state
+  if type(state.param_groups) ~= "table" or type(state.state) ~= "table" then
     bad("no state of an optimizer: state and param_groups are missing")
   end
+  verify_groups(self)
   if #state.param_groups ~= #self.param_groups then
     bad("%d parameter groups in the state, %d here", #state.param_groups, #self.param_groups)
   end
   local fresh, n = {}, 0
   for g, group in ipairs(self.param_groups) do
-    local saved = state.param_groups[g]
-    if #saved.params ~= #group.params then
-      bad("group %d has %d parameters in the state, %d here", g, #saved.params, #group.params)
-    end
+    local numbers = check_saved(self, g, group, state.param_groups[g])
+    local options = setmetatable({}, {__index = function(_, k)      -- as the group will be
+      local v = state.param_groups[g][k]
+      if v == nil then return group[k] end
+      return v
+    end})
+    self:check(options)
     for i, p in ipairs(group.params) do
       n = n + 1
-      local s = state.state[saved.params[i]] or {}
-      for _, name in ipairs(self.spec.states(saved)) do
-        local v = s[name]
-        if v and table.concat(v.shape, ", ") ~= table.concat(p.shape, ", ") then
-          bad("%s of parameter %d is {%s}, the parameter {%s}", name, n, table.concat(v.shape, ", "),
-              table.concat(p.shape, ", "))
-        end
-      end
-      fresh[p] = restored(self, s, p)
+      local kept = numbers[i] ~= nil and state.state[numbers[i]] or {}
+      check_kept(self, options, p, n, kept)
+      fresh[p] = restored(self, kept, p)
     end
   end
   self.state = fresh

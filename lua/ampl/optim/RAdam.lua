@@ -1,12 +1,13 @@
 -- RAdam (Liu et al. 2020): Adam that waits for the second moment to be known before it divides by it.
 
 local Optimizer = require "ampl.optim.Optimizer"
+local option = require "ampl.optim.option"
 
 ---@class ampl.optim.RAdam : ampl.optim.Optimizer
 return Optimizer:define("RAdam", {
   params = {
-    {"lr", "number", 1e-3}, {"betas", "numbers", {0.9, 0.999}}, {"eps", "number", 1e-8},
-    {"weight_decay", "number", 0.0},
+    option("lr", 1e-3), option("betas", {0.9, 0.999}), option("eps", 1e-8),
+    option("weight_decay", 0.0),
     {"decoupled_weight_decay", "boolean", false}, {"maximize", "boolean", false},
   },
   op = "radam_step",

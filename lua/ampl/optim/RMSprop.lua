@@ -1,12 +1,13 @@
 -- RMSprop (Hinton 2012): the gradient over the root of its mean square.
 
 local Optimizer = require "ampl.optim.Optimizer"
+local option = require "ampl.optim.option"
 
 ---@class ampl.optim.RMSprop : ampl.optim.Optimizer
 return Optimizer:define("RMSprop", {
   params = {
-    {"lr", "number", 1e-2}, {"alpha", "number", 0.99}, {"eps", "number", 1e-8}, {"weight_decay", "number", 0.0},
-    {"momentum", "number", 0.0}, {"centered", "boolean", false}, {"maximize", "boolean", false},
+    option("lr", 1e-2), option("alpha", 0.99), option("eps", 1e-8), option("weight_decay", 0.0),
+    option("momentum", 0.0), {"centered", "boolean", false}, {"maximize", "boolean", false},
   },
   op = "rmsprop_step",
   states = function(group)

@@ -1,12 +1,13 @@
 -- SGD: stochastic gradient descent with momentum.
 
 local Optimizer = require "ampl.optim.Optimizer"
+local option = require "ampl.optim.option"
 local raise = require "ampl.raise"
 
 ---@class ampl.optim.SGD : ampl.optim.Optimizer
 return Optimizer:define("SGD", {
   params = {
-    {"lr", "number", 1e-3}, {"momentum", "number", 0.0}, {"dampening", "number", 0.0}, {"weight_decay", "number", 0.0},
+    option("lr", 1e-3), option("momentum", 0.0), {"dampening", "number", 0.0}, option("weight_decay", 0.0),
     {"nesterov", "boolean", false}, {"maximize", "boolean", false},
   },
   op = "sgd_step",

@@ -1,6 +1,7 @@
 -- What Adam and AdamW share: two moments, optionally the largest second one, and a count.
 
 local Optimizer = require "ampl.optim.Optimizer"
+local option = require "ampl.optim.option"
 
 ---@param name string
 ---@param decay number default of weight_decay
@@ -9,8 +10,8 @@ local Optimizer = require "ampl.optim.Optimizer"
 return function(name, decay, decoupled)
   return Optimizer:define(name, {
     params = {
-      {"lr", "number", 1e-3}, {"betas", "numbers", {0.9, 0.999}}, {"eps", "number", 1e-8},
-      {"weight_decay", "number", decay}, {"amsgrad", "boolean", false}, {"maximize", "boolean", false},
+      option("lr", 1e-3), option("betas", {0.9, 0.999}), option("eps", 1e-8),
+      option("weight_decay", decay), {"amsgrad", "boolean", false}, {"maximize", "boolean", false},
     },
     op = "adam_step",
     states = function(group)

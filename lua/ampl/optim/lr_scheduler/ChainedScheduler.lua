@@ -2,28 +2,30 @@
 
 local LRScheduler = require "ampl.optim.lr_scheduler.LRScheduler"
 local SequentialLR = require "ampl.optim.lr_scheduler.SequentialLR"
-local raise = require "ampl.raise"
+local check_schedulers = require "ampl.optim.lr_scheduler.schedulers"
 
 ---@class ampl.optim.ChainedScheduler : ampl.optim.LRScheduler
-local ChainedScheduler = LRScheduler:define("ChainedScheduler", {{"schedulers", "table"}, {"optimizer", "any?"}})
+local ChainedScheduler = LRScheduler:define("ChainedScheduler", {
+  {"schedulers", "list", filled = true}, {"optimizer", "optimizer?"},
+}, {leads = false, resumes = false})
 
 ---`ChainedScheduler(list)`, or with the optimizer in front, as other schedulers have it.
 function ChainedScheduler:init(first, ...)
   local o
   if type(first) == "table" and first.param_groups then
-    o = self.signature(...)
+    o = self.parser:read(self.name, "", ...)
+    o.optimizer = o.optimizer or first
   else
-    o = self.signature(first, ...)
+    o = self.parser:read(self.name, "", first, ...)
   end
-  if #o.schedulers == 0 then raise("EARG", self.name, "schedulers is an empty list") end
-  local optimizer = o.schedulers[1].optimizer
-  for i, s in ipairs(o.schedulers) do
-    if s.optimizer ~= optimizer then
-      raise("EARG", self.name, ("scheduler %d belongs to another optimizer"):format(i))
-    end
-  end
+  local optimizer = check_schedulers(self.name, o.schedulers, o.optimizer)
   self.optimizer, self.schedulers, self.scaler = optimizer, o.schedulers, o.scaler
-  self.last_epoch, self.base_lrs = 0, o.schedulers[1].base_lrs
+  self.last_epoch, self.start, self.base_lrs = 0, -1, o.schedulers[1].base_lrs
+end
+
+function ChainedScheduler:restart()
+  for _, s in ipairs(self.schedulers) do s:restart() end
+  self.last_epoch = 0
 end
 
 function ChainedScheduler:advance()

@@ -3,7 +3,9 @@
 local LRScheduler = require "ampl.optim.lr_scheduler.LRScheduler"
 
 ---@class ampl.optim.ConstantLR : ampl.optim.LRScheduler
-local ConstantLR = LRScheduler:define("ConstantLR", {{"factor", "number", 1 / 3}, {"total_iters", "integer", 5}})
+local ConstantLR = LRScheduler:define("ConstantLR", {
+  {"factor", "number", 1 / 3, above = 0, max = 1}, {"total_iters", "integer", 5, min = 1},
+})
 
 function ConstantLR:get_lr(lr)
   if self.last_epoch == 0 then return lr * self.factor end

@@ -3,7 +3,9 @@
 local LRScheduler = require "ampl.optim.lr_scheduler.LRScheduler"
 
 ---@class ampl.optim.MultiStepLR : ampl.optim.LRScheduler
-local MultiStepLR = LRScheduler:define("MultiStepLR", {{"milestones", "table"}, {"gamma", "number", 0.1}})
+local MultiStepLR = LRScheduler:define("MultiStepLR", {
+  {"milestones", "integer_list", min = 0}, {"gamma", "number", 0.1, min = 0},
+})
 
 function MultiStepLR:get_lr(lr)
   for _, at in ipairs(self.milestones) do

@@ -6,10 +6,12 @@ local raise = require "ampl.raise"
 
 ---@class ampl.optim.OneCycleLR : ampl.optim.LRScheduler
 local OneCycleLR = LRScheduler:define("OneCycleLR", {
-  {"max_lr", "numbers"}, {"total_steps", "integer?"}, {"epochs", "integer?"}, {"steps_per_epoch", "integer?"},
-  {"pct_start", "number", 0.3}, {"anneal_strategy", "string", "cos", choices = {"cos", "linear"}},
-  {"cycle_momentum", "boolean", true}, {"base_momentum", "numbers", 0.85}, {"max_momentum", "numbers", 0.95},
-  {"div_factor", "number", 25.0}, {"final_div_factor", "number", 1e4}, {"three_phase", "boolean", false},
+  {"max_lr", "numbers", min = 0}, {"total_steps", "integer?", min = 1}, {"epochs", "integer?", min = 1},
+  {"steps_per_epoch", "integer?", min = 1}, {"pct_start", "number", 0.3, min = 0, max = 1},
+  {"anneal_strategy", "string", "cos", choices = {"cos", "linear"}}, {"cycle_momentum", "boolean", true},
+  {"base_momentum", "numbers", 0.85, min = 0}, {"max_momentum", "numbers", 0.95, min = 0},
+  {"div_factor", "number", 25.0, above = 0}, {"final_div_factor", "number", 1e4, above = 0},
+  {"three_phase", "boolean", false},
 })
 
 -- Each phase: the step at its end, and which of a group's rates and momenta it goes between.
@@ -22,23 +24,35 @@ local function phases(self)
   return {{up - 1, "start", "max", "high", "low"}, {n - 1, "max", "min", "low", "high"}}
 end
 
+-- The first and the last phase are walked, whatever their length, and their share divides by it.
+local function check_phases(self)
+  local list = phases(self)
+  if list[1][1] == 0 or list[#list - 1][1] == list[#list][1] then
+    raise("EVALUE", self.name, ("pct_start %g of total_steps %d makes a phase of no steps: change one of the two")
+      :format(self.pct_start, self.total_steps))
+  end
+end
+
 function OneCycleLR:setup()
   if not self.total_steps then
     if not (self.epochs and self.steps_per_epoch) then
       raise("EARG", self.name, "give total_steps, or epochs and steps_per_epoch")
     end
+    if self.epochs > math.maxinteger // self.steps_per_epoch then
+      raise("EVALUE", self.name, ("epochs %d times steps_per_epoch %d is too large"):format(self.epochs,
+                                                                                           self.steps_per_epoch))
+    end
     self.total_steps = self.epochs * self.steps_per_epoch
   end
-  if self.total_steps < 1 then
-    raise("EVALUE", self.name, ("total_steps must be positive, not %d"):format(self.total_steps))
-  end
+  check_phases(self)
   local high = self:per_group("max_lr", self.max_lr)
   local low_momentum = self:per_group("base_momentum", self.base_momentum)
   local high_momentum = self:per_group("max_momentum", self.max_momentum)
   self.range = {}
   for i, group in ipairs(self.optimizer.param_groups) do
     local start = high[i] / self.div_factor
-    group.initial_lr, self.base_lrs[i] = start, start
+    if self.last_epoch == -1 then group.initial_lr = start else start = group.initial_lr end
+    self.base_lrs[i] = start
     self.range[i] = {start = start, max = high[i], min = start / self.final_div_factor,
                      low = low_momentum[i], high = high_momentum[i]}
   end

@@ -1,18 +1,19 @@
 -- ReduceLROnPlateau: times `factor` when a metric has not improved for more than `patience` steps.
 
+local core = require "ampl.core"
 local LRScheduler = require "ampl.optim.lr_scheduler.LRScheduler"
 local args = require "ampl.args"
 local raise = require "ampl.raise"
 
 ---@class ampl.optim.ReduceLROnPlateau : ampl.optim.LRScheduler
 local ReduceLROnPlateau = LRScheduler:define("ReduceLROnPlateau", {
-  {"mode", "string", "min", choices = {"min", "max"}}, {"factor", "number", 0.1}, {"patience", "integer", 10},
-  {"threshold", "number", 1e-4}, {"threshold_mode", "string", "rel", choices = {"rel", "abs"}},
-  {"cooldown", "integer", 0}, {"min_lr", "numbers", 0.0}, {"eps", "number", 1e-8},
-})
+  {"mode", "string", "min", choices = {"min", "max"}}, {"factor", "number", 0.1, min = 0, below = 1},
+  {"patience", "integer", 10, min = 0}, {"threshold", "number", 1e-4, min = 0},
+  {"threshold_mode", "string", "rel", choices = {"rel", "abs"}},
+  {"cooldown", "integer", 0, min = 0}, {"min_lr", "numbers", 0.0, min = 0}, {"eps", "number", 1e-8, min = 0},
+}, {resumes = false})
 
 function ReduceLROnPlateau:setup()
-  if self.factor >= 1 then raise("EVALUE", self.name, ("factor must be below 1, not %g"):format(self.factor)) end
   self.min_lrs = self:per_group("min_lr", self.min_lr)
   self.best = self.mode == "min" and math.huge or -math.huge
   self.num_bad_epochs, self.cooldown_counter = 0, 0
@@ -28,11 +29,13 @@ end
 
 ---@param metric number|ampl.Tensor
 function ReduceLROnPlateau:step(metric)
-  if type(metric) == "userdata" then metric = metric:item() end
+  local shown = args.shown(metric)
+  if core.is_tensor(metric) then metric = metric:item() end
   if type(metric) ~= "number" then
-    raise("EARG", self.name, "step needs the metric, a number, not " .. args.shown(metric))
+    raise("EARG", self.name, ("step: the metric must be a number or a tensor of one, not %s"):format(shown))
   end
   if self:held() then return end
+  self:check_groups()
   self.last_epoch = self.last_epoch + 1
   if better(self, metric) then
     self.best, self.num_bad_epochs = metric, 0

@@ -3,7 +3,9 @@
 local LRScheduler = require "ampl.optim.lr_scheduler.LRScheduler"
 
 ---@class ampl.optim.StepLR : ampl.optim.LRScheduler
-local StepLR = LRScheduler:define("StepLR", {{"step_size", "integer"}, {"gamma", "number", 0.1}})
+local StepLR = LRScheduler:define("StepLR", {
+  {"step_size", "integer", min = 1}, {"gamma", "number", 0.1, min = 0},
+})
 
 function StepLR:get_lr(lr)
   local e = self.last_epoch

@@ -5,8 +5,8 @@ local raise = require "ampl.raise"
 
 ---@class ampl.optim.warmup : ampl.optim.LRScheduler
 local warmup = LRScheduler:define("warmup", {
-  {"warmup_steps", "integer"}, {"total_steps", "integer?"},
-  {"decay", "string", "linear", choices = {"linear", "cosine", "constant"}}, {"cycles", "number", 0.5},
+  {"warmup_steps", "integer", min = 0}, {"total_steps", "integer?", min = 1},
+  {"decay", "string", "linear", choices = {"linear", "cosine", "constant"}}, {"cycles", "number", 0.5, min = 0},
 })
 
 function warmup:setup()
