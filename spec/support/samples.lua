@@ -19,9 +19,9 @@ local tensors = require "spec.support.tensors"
 
 local samples = {}
 
--- All samples: name -> list.  Two files may hold samples of one op.
-function samples.load()
-  local all, folder = {}, folders.project .. "spec/samples"
+-- All samples, or those of a subfolder: name -> list.  Two files may hold samples of one op.
+function samples.load(sub)
+  local all, folder = {}, folders.project .. "spec/samples" .. (sub and "/" .. sub or "")
   local files = {}
   for file in lfs.dir(folder) do
     if file:find("%.lua$") then files[#files + 1] = file end
@@ -116,6 +116,8 @@ local function draw(shape, o, random, dtype)
   return ampl.tensor(values, {dtype = dtype}):view(shape)
 end
 
+samples.generator, samples.draw = generator, draw
+
 -- The last dimension with more than one position; nil: there is none.
 local function wide_dimension(shape)
   for d = #shape, 1, -1 do
@@ -182,10 +184,10 @@ function samples.callable(name, first)
   return ampl[name] or F and F[name] or tensors.is(first) and first[name] or nil
 end
 
--- The tensors that the sample's op returns, lists taken apart, for operands from `make`.
-function samples.run(name, sample, make)
+-- The tensors that the sample's op returns, lists taken apart, for operands from `make`.  n: see samples/long.
+function samples.run(name, sample, make, n)
   ampl.manual_seed(7)
-  local args = table.pack(sample.args(make))
+  local args = table.pack(sample.args(make, n))
   local f = samples.callable(name, args[1])
   if not f then error("there is no function or method " .. name, 0) end
   local results, out = table.pack(f(table.unpack(args, 1, args.n))), {}
@@ -193,14 +195,15 @@ function samples.run(name, sample, make)
   return out
 end
 
--- The gradients of the outputs, under fixed weights, with regard to the floats in `made`.
-function samples.gradients(outputs, made)
+-- The gradients of the outputs, under fixed weights, with regard to the floats in `made`.  weigh(y, number), if given,
+-- makes the weights of an output.
+function samples.gradients(outputs, made, weigh)
   local ys, cots, xs = {}, {}, {}
   local random = generator(99)
-  for _, y in ipairs(outputs) do
+  for i, y in ipairs(outputs) do
     if tensors.floats[y.dtype] and y.requires_grad then
       ys[#ys + 1] = y
-      cots[#cots + 1] = draw(y.shape, {lo = -1, hi = 1}, random, "f64"):to(y.dtype)
+      cots[#cots + 1] = weigh and weigh(y, i) or draw(y.shape, {lo = -1, hi = 1}, random, "f64"):to(y.dtype)
     end
   end
   for i, t in ipairs(made) do
