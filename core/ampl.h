@@ -11,7 +11,13 @@
  *
  * Errors.  Every function that can fail returns an ampl_status.  After a failure the text, which names the op, the
  * shapes and what to do, is in the context (ampl_error_message) until the next failure; out-parameters are then NULL,
- * unless said otherwise.  The library never exits, aborts, prints or longjmps.
+ * unless said otherwise.  A failure for which there is no context (there is none yet, or NULL was given for it) leaves
+ * its text with the thread: ampl_error_message(NULL).  The library never exits, aborts, prints or longjmps.
+ *
+ * NULL.  Where an object, a name or room for a result is needed, NULL gives EARG.  What returns no status takes it,
+ * too: a question about NULL is answered by 0, false, NULL, "" or AMPL_DTYPE_NONE, and a request to NULL does nothing.
+ * Pointers that may be NULL and mean something by it are told where they stand.  No other pointer is checked: it must
+ * point to what its type says.
  *
  * Ownership.  `_new`, `_clone` and every out-parameter give the caller one reference, to be given back with
  * `_release`; plain accessors lend one.  All `_release` functions take NULL.
@@ -115,19 +121,23 @@ typedef struct ampl_op     ampl_op;
 
 typedef struct ampl_ctx_options {
   size_t   struct_size;         /* sizeof(ampl_ctx_options); set by AMPL_CTX_OPTIONS_INIT */
-  int      threads;             /* kernel threads; 0: as many as the machine (or cgroup) gives */
-  /* bytes of tensors and scratch at most; 0: AMPL_MEMORY_LIMIT, else 80 % of the machine */
+  int      threads;             /* kernel threads; 0: OMP_NUM_THREADS, else as many as the machine (or cgroup) gives */
+  /* bytes of tensors and scratch at most; 0: AMPL_MEMORY_LIMIT ("1.5g", "512MiB", "80%"), else 80 % of the machine (or
+     cgroup) */
   size_t   memory_limit;
   uint64_t seed;                /* of the random stream */
 } ampl_ctx_options;
 #define AMPL_CTX_OPTIONS_INIT {sizeof(ampl_ctx_options), 0, 0, 0}
 
-/* A context: error state, modes, random stream, allocator.  `options` may be NULL. */
+/* A context: error state, modes, random stream, allocator.  `options` may be NULL.  The environment is read here:
+ * AMPL_MEMORY_LIMIT, AMPL_CPU (c, avx2 or avx512: the most that kernels may use) and AMPL_ALLOC (plain: no free lists,
+ * for checkers of memory); EVALUE for one that says something else.  The text of an error is the thread's. */
 AMPL_API ampl_status ampl_ctx_new(const ampl_ctx_options *options, ampl_ctx **out);
 AMPL_API void        ampl_ctx_retain(ampl_ctx *ctx);
 AMPL_API void        ampl_ctx_release(ampl_ctx *ctx);
 
-/* What went wrong last: text, code, and the op's name ("" when it was no op). */
+/* What went wrong last: text, code, and the op's name ("" when it was no op).  NULL: in this thread, where there was no
+ * context to say it in. */
 AMPL_API const char *ampl_error_message(const ampl_ctx *ctx);
 AMPL_API ampl_status ampl_error_code(const ampl_ctx *ctx);
 AMPL_API const char *ampl_error_op(const ampl_ctx *ctx);
@@ -142,7 +152,7 @@ AMPL_API bool ampl_interrupted(const ampl_ctx *ctx);      /* asked, and not yet 
 typedef void (*ampl_warn_fn)(void *ud, const char *code, const char *message);
 AMPL_API void ampl_on_warning(ampl_ctx *ctx, ampl_warn_fn fn, void *ud);
 
-AMPL_API void ampl_set_threads(ampl_ctx *ctx, int n);   /* n < 1 counts as 1 */
+AMPL_API void ampl_set_threads(ampl_ctx *ctx, int n);   /* n < 1 counts as 1, n > 4096 as 4096 */
 AMPL_API int  ampl_threads(const ampl_ctx *ctx);
 
 /* ------------------------------------------------------------------------------------------------ memory ---------- */
@@ -331,8 +341,8 @@ AMPL_API ampl_status ampl_number(ampl_ctx *ctx, double v, ampl_tensor **out);
 AMPL_API ampl_status ampl_integer(ampl_ctx *ctx, int64_t v, ampl_tensor **out);
 AMPL_API ampl_status ampl_boolean(ampl_ctx *ctx, bool v, ampl_tensor **out);
 
-/* What the first element of a dimension is called in index tensors, labels and messages: 0, or 1 for a language that
- * counts from 1.  Returns what was set before. */
+/* What the first element of a dimension is called in index tensors, labels and messages: 0, or 1 (any other number) for
+ * a language that counts from 1.  Returns what was set before. */
 AMPL_API int64_t ampl_set_index_base(ampl_ctx *ctx, int64_t base);
 
 /* ------------------------------------------------------------------------------------------------ autograd -------- */

@@ -1,7 +1,9 @@
 /* backend.c: the registry of devices: the CPU, and plug-ins found at run time.
  *
  * A plug-in is a file ampl-NAME.so in one of: the folders of AMPL_BACKEND_PATH, the folder of libampl, lib/ampl beside
- * it. Never the current directory; never unloaded.  Each candidate is listed with the reason why it was refused. */
+ * it. Never the current directory; never unloaded.  Each candidate is listed with the reason why it was refused.
+ *
+ * The registry asks for no memory of its own, so that a first context that found none spoils nothing for a second. */
 #define _GNU_SOURCE
 #include "ctx.h"
 #include "op_table.h"
@@ -25,6 +27,7 @@ typedef struct ampl_candidate {         /* a backend that was looked at */
 static ampl_device devices[AMPL_DEVICES_MAX];
 static int ndevices;
 static ampl_candidate candidates[AMPL_CANDIDATES_MAX];
+static ampl_kernel_fn slots_of[AMPL_CANDIDATES_MAX][AMPL_OPID_COUNT][AMPL_DTYPE_COUNT];
 static int ncandidates;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -37,16 +40,14 @@ static void fill_slots(ampl_kernel_fn *row, const ampl_kernel *k) {
 }
 
 /* Resolves kernel names to slots. */
-static ampl_kernel_fn (*resolve(const ampl_backend *b))[AMPL_DTYPE_COUNT] {
-  ampl_kernel_fn (*slots)[AMPL_DTYPE_COUNT] = calloc(AMPL_OPID_COUNT, sizeof *slots);
-  for (int l = 0; slots && b->kernels && b->kernels[l]; l++)
+static void resolve(const ampl_backend *b, ampl_kernel_fn (*slots)[AMPL_DTYPE_COUNT]) {
+  for (int l = 0; b->kernels && b->kernels[l]; l++)
     for (const ampl_kernel *k = b->kernels[l]; k->op; k++) {
       const ampl_op *op = ampl_op_named(k->op);
       if (op) fill_slots(slots[op->id], k);
       for (int i = 0; strcmp(k->op, "*") == 0 && i < AMPL_OPID_COUNT; i++)
         if (!ampl_op_table[i]->compose && !(ampl_op_table[i]->flags & AMPL_OP_DYNAMIC)) fill_slots(slots[i], k);
     }
-  return slots;
 }
 
 static bool refuse(ampl_candidate *c, const char *why) {
@@ -61,12 +62,11 @@ static bool add_backend(const ampl_backend *b, ampl_candidate *c) {
     return refuse(c, "it was built for another version of ampl");
   if (b->probe && !b->probe(why, sizeof why)) return refuse(c, why);
   const int n = b->device_count();
-  ampl_kernel_fn (*slots)[AMPL_DTYPE_COUNT] = n > 0 ? resolve(b) : NULL;
   if (n < 1) return refuse(c, "it found no device");
-  if (!slots) return refuse(c, "out of memory");
+  resolve(b, slots_of[c - candidates]);
   for (int i = 0; i < n && ndevices < AMPL_DEVICES_MAX; i++) {
     ampl_device *d = &devices[ndevices];
-    *d = (ampl_device){.backend = b, .index = i, .id = ndevices++, .kernels = slots};
+    *d = (ampl_device){.backend = b, .index = i, .id = ndevices++, .kernels = slots_of[c - candidates]};
     snprintf(d->name, sizeof d->name, i ? "%s:%d" : "%s", b->name, i);
   }
   return true;
@@ -75,10 +75,17 @@ static bool add_backend(const ampl_backend *b, ampl_candidate *c) {
 static const ampl_host host = {AMPL_BACKEND_ABI,        sizeof host,         ampl_error,
                                ampl_tensor_new_default, ampl_tensor_release, ampl_threads};
 
+static ampl_candidate *new_candidate(void) {
+  return ncandidates < AMPL_CANDIDATES_MAX ? &candidates[ncandidates++] : NULL;
+}
+
 static void try_plugin(const char *folder, const char *file) {
-  if (ncandidates == AMPL_CANDIDATES_MAX) return;
-  ampl_candidate *c = &candidates[ncandidates++];
-  snprintf(c->name, sizeof c->name, "%s/%s", folder, file);
+  ampl_candidate *c = new_candidate();
+  if (!c) return;
+  if ((size_t)snprintf(c->name, sizeof c->name, "%s/%s", folder, file) >= sizeof c->name) {
+    refuse(c, "its path is too long");
+    return;
+  }
   void *lib = dlopen(c->name, RTLD_NOW | RTLD_LOCAL);
   if (!lib) {
     const char *why = dlerror();
@@ -93,7 +100,8 @@ static void try_plugin(const char *folder, const char *file) {
 
 static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-static void search(const char *folder) {
+/* false: the folder cannot be read. */
+static bool search(const char *folder) {
   char *names[AMPL_CANDIDATES_MAX];
   int n = 0;
   DIR *dir = opendir(folder);
@@ -105,32 +113,46 @@ static void search(const char *folder) {
       n++;
   }
   if (dir) closedir(dir);
+  else return false;
   qsort(names, (size_t)n, sizeof *names, compare_names);
   for (int i = 0; i < n; i++) {
     try_plugin(folder, names[i]);
     free(names[i]);
   }
+  return true;
+}
+
+/* One entry of AMPL_BACKEND_PATH; one that leads nowhere is listed, with the reason.  Absolute ones only: what a name
+ * means must not depend on where one stands. */
+static void search_entry(const char *p, size_t n) {
+  char folder[1024];
+  const char *why = *p != '/' ? "AMPL_BACKEND_PATH: the folder is not absolute" : NULL;
+  if (n >= sizeof folder) why = "AMPL_BACKEND_PATH: the path is too long";
+  snprintf(folder, sizeof folder, "%.*s", (int)(n < sizeof folder ? n : sizeof folder - 1), p);
+  if (!why && !search(folder)) why = "AMPL_BACKEND_PATH: the folder cannot be read";
+  ampl_candidate *c = why ? new_candidate() : NULL;
+  if (!c) return;
+  memcpy(c->name, folder, sizeof c->name);
+  refuse(c, why);
 }
 
 static void find_backends(void) {
   char folder[512], path[1024];
   const char *list = getenv("AMPL_BACKEND_PATH");
   Dl_info self;
-  ampl_candidate *c = &candidates[ncandidates++];
+  ampl_candidate *c = new_candidate();
   snprintf(c->name, sizeof c->name, "cpu (built in)");
   add_backend(&ampl_cpu_backend, c);
-  snprintf(path, sizeof path, "%s", list ? list : "");
-  for (char *next, *p = path; *p; p = next) {
-    next = strchr(p, ':');
-    if (next) *next++ = 0;
-    else next = p + strlen(p);
-    if (*p == '/') search(p);           /* absolute ones only: what a name means must not depend on where one stands */
+  for (const char *p = list ? list : "", *end; *p; p = *end ? end + 1 : end) {
+    end = strchr(p, ':');
+    if (!end) end = p + strlen(p);
+    if (end > p) search_entry(p, (size_t)(end - p));
   }
   if (!dladdr((void *)&ampl_ctx_new, &self) || !self.dli_fname || self.dli_fname[0] != '/') return;
-  snprintf(folder, sizeof folder, "%s", self.dli_fname);
-  char *slash = strrchr(folder, '/');
-  if (!slash) return;
-  *slash = 0;
+  const size_t length = (size_t)(strrchr(self.dli_fname, '/') - self.dli_fname);
+  if (length >= sizeof folder) return;
+  memcpy(folder, self.dli_fname, length);
+  folder[length] = 0;
   search(folder);
   snprintf(path, sizeof path, "%.500s/ampl", folder);
   search(path);
@@ -144,12 +166,13 @@ int ampl_device_count(void) {
 bool ampl_backend_candidate(int i, const char **name, const char **why) {
   pthread_once(&once, find_backends);
   if (i < 0 || i >= ncandidates) return false;
-  *name = candidates[i].name;
-  *why = candidates[i].why;
+  if (name) *name = candidates[i].name;
+  if (why) *why = candidates[i].why;
   return true;
 }
 
 ampl_status ampl_synchronize(ampl_ctx *ctx) {
+  AMPL_NEED(NULL, ctx);
   for (int i = 0; i < ampl_device_count(); i++) {
     ctx->op = "synchronize";
     if (devices[i].backend->synchronize(devices[i].index) != AMPL_OK)

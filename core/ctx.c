@@ -1,12 +1,12 @@
 /* ctx.c: contexts, errors, warnings, interruption. */
 #include "cpu.h"
 #include "ctx.h"
+#include "environment.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 const char *ampl_version(void) { return AMPL_VERSION_TEXT; }
 int ampl_version_number(void) { return AMPL_VERSION_NUMBER; }
@@ -22,62 +22,36 @@ const char *ampl_status_name(ampl_status s) {
 
 /* ------------------------------------------------------------------------------------------------ life ------------ */
 
-/* What a container may use, where the kernel says so; 0: no limit known. */
-static size_t cgroup_limit(void) {
-  static const char *const files[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
-  for (int i = 0; i < 2; i++) {
-    FILE *f = fopen(files[i], "r");
-    unsigned long long n = 0;
-    if (!f) continue;
-    const int got = fscanf(f, "%llu", &n);
-    fclose(f);
-    if (got == 1 && n < (1ull << 60)) return (size_t)n;
-  }
-  return 0;
-}
-
-static size_t default_limit(void) {
-  const char *e = getenv("AMPL_MEMORY_LIMIT");
-  char *end;
-  if (e && *e) {
-    double n = strtod(e, &end);
-    if (*end == 'k' || *end == 'K') n *= 1 << 10;
-    if (*end == 'm' || *end == 'M') n *= 1 << 20;
-    if (*end == 'g' || *end == 'G') n *= 1 << 30;
-    if (n >= 1) return (size_t)n;
-  }
-  const size_t machine = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE), group = cgroup_limit();
-  return (group && group < machine ? group : machine) / 10 * 8;
-}
-
 ampl_status ampl_ctx_new(const ampl_ctx_options *options, ampl_ctx **out) {
   ampl_ctx_options o = AMPL_CTX_OPTIONS_INIT;
+  ampl_environment env;
+  AMPL_NEED(NULL, out);
   *out = NULL;
   if (options) memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+  AMPL_TRY(ampl_environment_read(!o.memory_limit, &env));
   ampl_ctx *c = calloc(1, sizeof *c);
-  if (!c) return AMPL_ENOMEM;
-  const char *alloc = getenv("AMPL_ALLOC");
+  if (!c) return ampl_error(NULL, AMPL_ENOMEM, "out of memory for a context");
   c->refs = 1;
   c->op = c->failed = "";
-  c->threads = o.threads > 0 ? o.threads : ampl_cpu_count();
+  ampl_set_threads(c, o.threads > 0 ? o.threads : ampl_cpu_count());
   c->seed = o.seed;
-  c->limit = o.memory_limit ? o.memory_limit : default_limit();
-  c->plain = alloc && strcmp(alloc, "plain") == 0;
-  ampl_memory_set_limit(c, c->limit);
+  c->plain = env.plain;
+  ampl_memory_set_limit(c, o.memory_limit ? o.memory_limit : env.memory_limit);
   ampl_modes_init(&c->own_modes);
   c->modes = &c->own_modes;
   c->device = ampl_device_find(c, "cpu");
-  if (!c->device || !(c->number_storage = ampl_obj_get(c, sizeof(ampl_storage)))) {
-    ampl_mem_close(c);
+  if (!(c->number_storage = ampl_obj_get(c, sizeof(ampl_storage)))) {
     free(c);
-    return AMPL_ENOMEM;
+    return ampl_error(NULL, AMPL_ENOMEM, "out of memory for a context");
   }
   *c->number_storage = (ampl_storage){.refs = 1, .ctx = c, .device = c->device};
   *out = c;
   return AMPL_OK;
 }
 
-void ampl_ctx_retain(ampl_ctx *c) { __atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED); }
+void ampl_ctx_retain(ampl_ctx *c) {
+  if (c) __atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
+}
 
 void ampl_ctx_release(ampl_ctx *c) {
   if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
@@ -87,15 +61,25 @@ void ampl_ctx_release(ampl_ctx *c) {
   free(c);
 }
 
-void ampl_set_threads(ampl_ctx *c, int n) { c->threads = n < 1 ? 1 : n; }
-int  ampl_threads(const ampl_ctx *c) { return c->threads; }
-void ampl_interrupt(ampl_ctx *c) { atomic_store_explicit(&c->interrupted, true, memory_order_relaxed); }
-void ampl_interrupt_clear(ampl_ctx *c) { atomic_store_explicit(&c->interrupted, false, memory_order_relaxed); }
-bool ampl_interrupted(const ampl_ctx *c) { return atomic_load_explicit(&c->interrupted, memory_order_relaxed); }
+void ampl_set_threads(ampl_ctx *c, int n) {
+  if (c) c->threads = n < 1 ? 1 : n > AMPL_CPU_THREADS_MAX ? AMPL_CPU_THREADS_MAX : n;
+}
+int ampl_threads(const ampl_ctx *c) { return c ? c->threads : 0; }
+
+/* Lock-free, or it could not be called in a signal handler. */
+_Static_assert(ATOMIC_BOOL_LOCK_FREE == 2, "ampl_interrupt is async-signal-safe");
+void ampl_interrupt(ampl_ctx *c) {
+  if (c) atomic_store_explicit(&c->interrupted, true, memory_order_relaxed);
+}
+void ampl_interrupt_clear(ampl_ctx *c) {
+  if (c) atomic_store_explicit(&c->interrupted, false, memory_order_relaxed);
+}
+bool ampl_interrupted(const ampl_ctx *c) { return c && atomic_load_explicit(&c->interrupted, memory_order_relaxed); }
 
 int64_t ampl_set_index_base(ampl_ctx *c, int64_t base) {
+  if (!c) return 0;
   const int64_t before = c->index_base;
-  c->index_base = base;
+  c->index_base = base != 0;
   return before;
 }
 
@@ -104,7 +88,16 @@ int64_t ampl_shown(const ampl_ctx *c, int64_t i) { return i < 0 ? i : i + c->ind
 
 /* ------------------------------------------------------------------------------------------------ errors ---------- */
 
+/* What went wrong where there is no context to say it in.  The initial-exec model: the room is there from the thread's
+ * start, since a C library that must find it later ends the process when there is no memory. */
+static _Thread_local struct { ampl_status code; char message[512]; } of_thread
+  __attribute__((tls_model("initial-exec")));
+
 ampl_status ampl_error_va(ampl_ctx *c, ampl_status s, const char *fmt, va_list args) {
+  if (!c) {
+    vsnprintf(of_thread.message, sizeof of_thread.message, fmt, args);
+    return of_thread.code = s;
+  }
   const size_t n = *c->op ? ampl_append(c->message, sizeof c->message, 0, "%s: ", c->op) : 0;
   vsnprintf(c->message + n, sizeof c->message - n, fmt, args);
   c->code = s;
@@ -120,13 +113,21 @@ ampl_status ampl_error(ampl_ctx *c, ampl_status s, const char *fmt, ...) {
   return s;
 }
 
-ampl_status ampl_fail(ampl_ctx *c, ampl_status s, const char *message) { return ampl_error(c, s, "%s", message); }
+ampl_status ampl_error_null(ampl_ctx *c, const char *function, const char *what) {
+  if (c) c->op = "";
+  return ampl_error(c, AMPL_EARG, "%s: %s is NULL", function, what);
+}
 
-const char *ampl_error_message(const ampl_ctx *c) { return c->message; }
-ampl_status ampl_error_code(const ampl_ctx *c) { return c->code; }
-const char *ampl_error_op(const ampl_ctx *c) { return c->failed; }
+ampl_status ampl_fail(ampl_ctx *c, ampl_status s, const char *message) {
+  return ampl_error(c, s, "%s", message ? message : "");
+}
+
+const char *ampl_error_message(const ampl_ctx *c) { return c ? c->message : of_thread.message; }
+ampl_status ampl_error_code(const ampl_ctx *c) { return c ? c->code : of_thread.code; }
+const char *ampl_error_op(const ampl_ctx *c) { return c ? c->failed : ""; }
 
 void ampl_on_warning(ampl_ctx *c, ampl_warn_fn fn, void *ud) {
+  if (!c) return;
   c->warn = fn;
   c->warn_ud = ud;
 }

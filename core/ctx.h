@@ -19,7 +19,8 @@ struct ampl_device {
 
 #define AMPL_DEVICES_MAX 32
 
-/* The registry: filled once, constant after.  NULL, with a reason in ctx, when there is no such device. */
+/* The registry: filled once, which cannot fail for the CPU, constant after.  NULL, with a reason in ctx, when there is
+ * no such device. */
 ampl_device *ampl_device_find(ampl_ctx *ctx, const char *name);
 ampl_device *ampl_device_at(int id);
 
@@ -143,7 +144,16 @@ static inline bool ampl_should_stop(const ampl_ctx *ctx) {
   return atomic_load_explicit(&ctx->interrupted, memory_order_relaxed) && ctx->whole == 0;
 }
 
+/* Without a context, as where there is none yet, an error is the thread's: ampl_error_message(NULL). */
 ampl_status ampl_error_va(ampl_ctx *ctx, ampl_status s, const char *fmt, va_list args);
+ampl_status ampl_error_null(ampl_ctx *ctx, const char *function, const char *what);
+/* The first lines of what a host calls: EARG where a pointer that is needed is NULL.  `ctx`: NULL as long as none is at
+ * hand. */
+#define AMPL_NEED(ctx, pointer)                                                                                        \
+  do {                                                                                                                 \
+    if (!(pointer)) return ampl_error_null(ctx, __func__, #pointer);                                                   \
+  } while (0)
+
 void        ampl_warning(ampl_ctx *ctx, const char *code, const char *fmt, ...) AMPL_PRINTF(3, 4);
 char       *ampl_text(ampl_ctx *ctx);   /* the next buffer of the ring, sizeof ctx->text[0] */
 

@@ -13,13 +13,13 @@ typedef struct call {
   const ampl_op      *op;
   const ampl_op_info *info;
   ampl_tensor       **t;                /* nt operands; `few` unless there are many */
-  ampl_tensor       **made;             /* nmade casts and copies to be released */
+  ampl_tensor       **made;             /* nmade casts and copies to be released; room for two of each operand */
   int                 nt, nmade, compute;
   bool                grad;
   const char         *why;
   ampl_value          p[AMPL_ARGS_MAX];
   int64_t             dims[2][AMPL_INTS_MAX];   /* of DIMS parameters; a record has two at most */
-  ampl_tensor        *few[2 * AMPL_TENSORS_MAX], *few_made[2 * AMPL_TENSORS_MAX];
+  ampl_tensor        *few[2 * AMPL_TENSORS_MAX], *few_made[4 * AMPL_TENSORS_MAX];
   ampl_meta           meta[AMPL_OUT_MAX];
 } call;
 
@@ -141,13 +141,22 @@ static ampl_status check_operand(const call *c, int i, const ampl_tensor *x) {
   return AMPL_OK;
 }
 
+/* A call that drop_call may end at any time from here on. */
+static void begin_call(call *c, ampl_ctx *ctx, const ampl_op *op) {
+  c->ctx = ctx;
+  c->op = op;
+  c->info = ampl_op_info_of(op);
+  c->nt = c->nmade = 0;
+  c->t = c->few;
+  c->made = c->few_made;
+  c->why = NULL;
+}
+
 static ampl_status take_operands(call *c, const ampl_args *in) {
   const ampl_device *device = NULL;
   c->nt = in->nt;
-  c->t = c->few;
-  c->made = c->few_made;
   if (in->nt > 2 * AMPL_TENSORS_MAX) {
-    c->t = ampl_obj_get(c->ctx, 2 * (size_t)in->nt * sizeof *c->t);
+    c->t = ampl_obj_get(c->ctx, 3 * (size_t)in->nt * sizeof *c->t);
     if (!c->t) return ampl_error(c->ctx, AMPL_ENOMEM, "out of memory");
     c->made = c->t + in->nt;
   }
@@ -167,7 +176,7 @@ static ampl_status take_operands(call *c, const ampl_args *in) {
 
 static void drop_call(call *c) {
   for (int i = 0; i < c->nmade; i++) ampl_tensor_release(c->made[i]);
-  if (c->t != c->few) ampl_obj_put(c->ctx, c->t, 2 * (size_t)c->nt * sizeof *c->t);
+  if (c->t != c->few) ampl_obj_put(c->ctx, c->t, 3 * (size_t)c->nt * sizeof *c->t);
 }
 
 static bool as_is(const call *c, int i) {
@@ -477,11 +486,7 @@ ampl_status ampl_call(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   const char *outer = ctx->op;
   struct timespec t0;
   call c;
-  c.ctx = ctx;
-  c.op = in->op;
-  c.info = ampl_op_info_of(in->op);
-  c.nmade = 0;
-  c.why = NULL;
+  begin_call(&c, ctx, in->op);
   ctx->op = name_of(&c);
   for (int k = 0; k < c.info->nout; k++) out[k] = NULL;
   if (ctx->trace) clock_gettime(CLOCK_MONOTONIC, &t0);
@@ -589,11 +594,7 @@ ampl_status ampl_call_inplace(ampl_ctx *ctx, const ampl_args *in) {
   const char *outer = ctx->op;
   ampl_tensor *self = in->t[0];
   call c;
-  c.ctx = ctx;
-  c.op = in->op;
-  c.info = ampl_op_info_of(in->op);
-  c.nmade = 0;
-  c.why = NULL;
+  begin_call(&c, ctx, in->op);
   ctx->op = name_of(&c);
   /* Autocast leaves self alone: the others are brought to its dtype by promotion. */
   ampl_mode *region = ctx->modes->autocast;

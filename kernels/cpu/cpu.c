@@ -38,6 +38,12 @@ const char *ampl_cpu_isa_name (ampl_cpu_isa isa) {
   return names[isa];
 }
 
+bool ampl_cpu_isa_known (const char *name) {
+  for (int i = AMPL_CPU_C; i <= AMPL_CPU_AVX512; i++)
+    if (strcmp(name, ampl_cpu_isa_name((ampl_cpu_isa)i)) == 0) return true;
+  return false;
+}
+
 ampl_cpu_isa ampl_cpu_isa_used (void) {
   SETTING(used);
   int isa = GET(used);
@@ -113,12 +119,13 @@ static int cgroup_cores (void) {
   return quota < period ? 1 : (int)(quota / period);
 }
 
-/* What OMP_NUM_THREADS says, as other programs for many cores go by it, else the cores this process may run on. */
+/* What OMP_NUM_THREADS says, as other programs for many cores go by it, else the cores this process may run on.  It is
+   not ours: a list ("4,2": of nested teams) counts by its first number, and what is no number is passed over. */
 static int usable_cores (void) {
   const char *asked = getenv("OMP_NUM_THREADS");
-  const int n = asked ? atoi(asked) : 0;
+  const long n = asked ? strtol(asked, NULL, 10) : 0;
   cpu_set_t set;
-  if (n > 0) return n;
+  if (n > 0) return n < AMPL_CPU_THREADS_MAX ? (int)n : AMPL_CPU_THREADS_MAX;
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 

@@ -15,8 +15,9 @@
 typedef enum ampl_cpu_isa { AMPL_CPU_C, AMPL_CPU_AVX2, AMPL_CPU_AVX512 } ampl_cpu_isa;
 
 /* The best set that this CPU runs, every flag tested; AMPL_CPU=c|avx2|avx512 in the environment can
-   lower it (other values are ignored).  Decided at the first call. */
+   lower it (ampl_ctx_new refuses other values).  Decided at the first call. */
 ampl_cpu_isa ampl_cpu_isa_used(void);
+bool         ampl_cpu_isa_known(const char *name);
 
 /* "c", "avx2" or "avx512". */
 const char *ampl_cpu_isa_name(ampl_cpu_isa isa);
@@ -49,6 +50,9 @@ void ampl_cpu_set_winograd(bool on);
 
 /* Bytes of cache per core, level 1 (data) or 2. */
 long ampl_cpu_cache(int level);
+
+/* More threads than these are never used. */
+#define AMPL_CPU_THREADS_MAX 4096
 
 /* Threads that the machine gives this process: cores, affinity, OMP_NUM_THREADS, the cgroup's quota. */
 int ampl_cpu_count(void);

@@ -34,6 +34,7 @@ typedef struct lampl_thread {
 /* What belongs to one Lua state, in its registry. */
 typedef struct lampl_state {
   ampl_ctx     *ctx;
+  const ampl_op *to, *select;           /* ops that the binding calls itself */
   lua_State    *L;                      /* whose modes are in use */
   lampl_thread *thread;                 /* of L */
   bool          failed;                 /* a callback raised: its error object waits in the registry */

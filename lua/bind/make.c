@@ -99,10 +99,8 @@ static void check_plain_list(lua_State *L) {
 /* The values as the widest dtype that holds them, then cast once. */
 static ampl_status build(lampl_state *S, const nest *m, const double *f, const int64_t *i, const make_options *o,
                          ampl_tensor **out) {
-  static const ampl_op *to;
   ampl_tensor *wide, *moved;
   const bool whole = !m->floats && (m->integers || m->booleans);
-  if (!to) to = ampl_op_find("to");
   const int natural = m->floats || !whole ? AMPL_F32 : m->integers ? AMPL_I64 : AMPL_BOOL;
   const int dtype = o->dtype != AMPL_DTYPE_NONE ? o->dtype : natural;
   ampl_status s = ampl_from_bytes(S->ctx, whole ? AMPL_I64 : AMPL_F64, m->ndim, m->shape,
@@ -111,7 +109,7 @@ static ampl_status build(lampl_state *S, const nest *m, const double *f, const i
   const ampl_value v[] = {{.t = wide}, {.i = dtype}};
   if (dtype == (whole ? AMPL_I64 : AMPL_F64)) *out = wide;
   else {
-    s = ampl_run_op(S->ctx, to, v, 2, out, 1);
+    s = ampl_run_op(S->ctx, S->to, v, 2, out, 1);
     ampl_tensor_release(wide);
   }
   if (s == AMPL_OK && o->device) {
@@ -194,10 +192,8 @@ static int from_bytes(lua_State *L) {
 
 /* Row-major values of x as doubles or integers, on the stack as a userdata. */
 static ampl_status read_values(lua_State *L, lampl_state *S, ampl_tensor *x, void *to_buffer, bool *floats) {
-  static const ampl_op *to;
   ampl_tensor *wide;
   (void)L;
-  if (!to) to = ampl_op_find("to");
   *floats = ampl_dtype_is_float(ampl_tensor_dtype(x));
   const ampl_dtype want = *floats ? AMPL_F64 : AMPL_I64;
   if (ampl_tensor_dtype(x) == want) return ampl_to_bytes(x, to_buffer, (size_t)ampl_numel(x) * 8);
@@ -205,7 +201,7 @@ static ampl_status read_values(lua_State *L, lampl_state *S, ampl_tensor *x, voi
   ampl_status s = ampl_detach(x, &plain);
   if (s != AMPL_OK) return s;
   const ampl_value v[] = {{.t = plain}, {.i = want}};
-  s = ampl_run_op(S->ctx, to, v, 2, &wide, 1);
+  s = ampl_run_op(S->ctx, S->to, v, 2, &wide, 1);
   ampl_tensor_release(plain);
   if (s == AMPL_OK) s = ampl_to_bytes(wide, to_buffer, (size_t)ampl_numel(x) * 8);
   if (s == AMPL_OK) ampl_tensor_release(wide);
@@ -272,12 +268,10 @@ static int tobytes(lua_State *L) {
 
 /* x:to(dtype), x:to(device), x:to{dtype =, device =}: x itself where nothing changes. */
 static ampl_status move(lampl_state *S, ampl_tensor *x, int dtype, const char *device, ampl_tensor **out) {
-  static const ampl_op *to;
   ampl_tensor *cast = NULL;
-  if (!to) to = ampl_op_find("to");
   if (dtype != AMPL_DTYPE_NONE && (ampl_dtype)dtype != ampl_tensor_dtype(x)) {
     const ampl_value v[] = {{.t = x}, {.i = dtype}};
-    const ampl_status s = ampl_run_op(S->ctx, to, v, 2, &cast, 1);
+    const ampl_status s = ampl_run_op(S->ctx, S->to, v, 2, &cast, 1);
     if (s != AMPL_OK) return s;
     x = cast;
   }

@@ -120,13 +120,13 @@ static void open_state(lua_State *L) {
   metatable(L, "ampl.State", state_gc);
   metatable(L, "ampl.Thread", thread_gc);
   lampl_state *S = lua_newuserdatauv(L, sizeof *S, 0);
-  *S = (lampl_state){0};
+  *S = (lampl_state){.to = ampl_op_find("to"), .select = ampl_op_find("select")};
   luaL_setmetatable(L, "ampl.State");
   lua_getfield(L, LUA_REGISTRYINDEX, LAMPL_GIVEN_CTX);
   ampl_ctx *given = lua_touserdata(L, -1);
   lua_pop(L, 1);
   if (given) ampl_ctx_retain(S->ctx = given);
-  else if (ampl_ctx_new(NULL, &S->ctx) != AMPL_OK) luaL_error(L, "ampl: out of memory");
+  else if (ampl_ctx_new(NULL, &S->ctx) != AMPL_OK) luaL_error(L, "%s", ampl_error_message(NULL));
   lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
   lua_newtable(L);
   lua_createtable(L, 0, 1);

@@ -128,8 +128,6 @@ static int call_index(lua_State *L, const char *name) {
 }
 
 static int select_row(lua_State *L, lampl_state *S, const lampl_handle *h, int64_t i) {
-  static const ampl_op *op;             /* constant once found */
-  if (!op) op = ampl_op_find("select");
   if (!h->x) return lampl_error(L, AMPL_EFREED, "index", "the tensor was freed");
   if (ampl_ndim(h->x) == 0) return lampl_error(L, AMPL_EINDEX, "index", "a scalar has no positions");
   if (i == 0)
@@ -137,7 +135,7 @@ static int select_row(lua_State *L, lampl_state *S, const lampl_handle *h, int64
   lampl_enter(L, S);
   lampl_handle *row = lampl_push_handle(L, S);
   const ampl_value v[] = {{.t = h->x}, {.i = 0}, {.i = i > 0 ? i - 1 : i}};
-  lampl_check(L, S, ampl_run_op(S->ctx, op, v, 3, &row->x, 1));
+  lampl_check(L, S, ampl_run_op(S->ctx, S->select, v, 3, &row->x, 1));
   lampl_leave(S);
   return 1;
 }

@@ -51,6 +51,13 @@ int main(void) {
   ampl_tensor_release(y);
   y = NULL;
   check(ampl_run(ctx, "no_such_op", NULL, 0, &y, 1) == AMPL_EARG && y == NULL, "no such op");
+  ampl_interrupt(ctx);
+  check(ampl_interrupted(ctx), "an interruption is seen");
+  check(ampl_run(ctx, "neg", &(ampl_value){.t = x}, 1, &y, 1) == AMPL_EINTR && y == NULL, "an op ends with it");
+  check(ampl_run_op_inplace(ctx, ampl_op_find("neg"), &(ampl_value){.t = x}, 1) == AMPL_EINTR, "so does one in place");
+  ampl_interrupt_clear(ctx);
+  check(ampl_run(ctx, "neg", &(ampl_value){.t = x}, 1, &y, 1) == AMPL_OK, "until it is cleared");
+  ampl_tensor_release(y);
   ampl_ctx_release(ctx); /* the tensors keep it */
   check(ampl_numel(x) == 6, "a tensor outlives the context's release");
   ampl_tensor_release(x);
