@@ -9,11 +9,13 @@
 --   O3  a 16-bit model, no masters
 --
 -- With O2 the optimiser goes on with the f32 tensors that it had, the masters; the model gets 16-bit ones, which are
--- written after each step.
+-- written after each step.  What else writes either of the two is found by versions before it matters, and handed on to
+-- the other: see masters.lua.
 
 local core = require "ampl.core"
 local autocast = require "ampl.amp.autocast"
 local cast = require "ampl.amp.cast"
+local masters = require "ampl.amp.masters"
 local GradScaler = require "ampl.amp.GradScaler"
 local args = require "ampl.args"
 local kinds = require "ampl.kinds"
@@ -35,7 +37,7 @@ local parser = args.parser({
   {"min_loss_scale", "number?"}, {"max_loss_scale", "number", 2.0 ^ 24},
 })
 
--- optimiser -> {scaler, pairs = {{master, model's tensor}}, skip}
+-- optimiser -> {scaler, links = {link of masters.lua, ...}, skip}
 local records = setmetatable({}, {__mode = "k"})
 
 local function record_of(op, optimizer)
@@ -70,10 +72,10 @@ local function scaler_for(s)
   return GradScaler{init_scale = math.min(s.max, 2.0 ^ 16), min_scale = s.min or 2.0 ^ -126, max_scale = s.max}
 end
 
--- Gives the model 16-bit tensors; a table old -> new.
-local function lower(model, s)
+-- Gives the model 16-bit tensors; a table old -> link.  `links`: of this model alone.
+local function lower(model, s, moved)
   local _ <close> = core.enter_grad(false)
-  local moved = {}
+  local links = {}
   for _, m in ipairs(model:modules()) do
     local kept = s.keep_batchnorm_fp32 and m.running_mean ~= nil and m.weight ~= nil
     for _, kind in ipairs(kept and {} or {"parameters", "buffers"}) do
@@ -81,27 +83,41 @@ local function lower(model, s)
         local old, name = member[2], member[3]
         if not moved[old] then
           local new = cast(old, s.dtype)
-          moved[old] = new == old and old or new:requires_grad_(old.requires_grad):keep()
+          moved[old] = masters.link(old, new == old and old or new:requires_grad_(old.requires_grad):keep())
+          if kind == "parameters" and new ~= old and s.master_weights then links[#links + 1] = moved[old] end
         end
-        rawset(m, name, moved[old])
+        rawset(m, name, moved[old].low)
+        masters.place(moved[old], m, name)
       end
     end
   end
-  return moved
+  return links
 end
 
 local function results(...) return table.pack(...) end
 
 -- The model's forward, with 16-bit inputs and f32 results, or in a region.
-local function wrap_forward(model, s)
+local function wrap_forward(model, s, links)
   local forward = model.forward
   rawset(model, "forward", function(self, ...)
     if s.autocast then return autocast.autocast({dtype = s.dtype}, forward, self, ...) end
+    masters.agree(links)
     local list = results(...)
     for i = 1, list.n do list[i] = cast(list[i], s.dtype) end
     local out = results(forward(self, table.unpack(list, 1, list.n)))
     for i = 1, out.n do out[i] = cast(out[i], "f32") end
     return table.unpack(out, 1, out.n)
+  end)
+end
+
+-- The masters get what is loaded as it is in the dict, not rounded to 16 bits.
+local function wrap_loading(model, links)
+  if #links == 0 then return end
+  local load = model.load_state_dict
+  rawset(model, "load_state_dict", function(self, dict, ...)
+    local report = load(self, dict, ...)
+    masters.load(links, self:named_parameters(), dict)
+    return report
   end)
 end
 
@@ -113,27 +129,34 @@ local function wrap_optimizer(optimizer, r)
       r.skip = false
       return false
     end
+    masters.agree(r.links)
     local out = results(step(self, ...))
-    local _ <close> = core.enter_grad(false)
-    for _, pair in ipairs(r.pairs) do pair[2]:copy_(pair[1]) end
+    masters.hand_on(r.links)
     return table.unpack(out, 1, out.n)
   end
   function optimizer.zero_grad(self, ...)
-    for _, pair in ipairs(r.pairs) do pair[2].grad = nil end
+    for _, link in ipairs(r.links) do link.low.grad = nil end
     return zero_grad(self, ...)
   end
 end
 
+-- What the optimiser knew of a parameter is known of the one that takes its place.
+local function replace(optimizer, group, i, low)
+  local state, p = optimizer.state, group.params[i]
+  if type(state) == "table" then state[low], state[p] = state[p], nil end
+  group.params[i] = low
+end
+
 local function prepare_optimizer(optimizer, s, moved)
   if records[optimizer] then raise("ESTATE", "initialize", "this optimizer has been through amp.initialize before") end
-  local r = {scaler = scaler_for(s), pairs = {}, skip = false}
+  local r = {scaler = scaler_for(s), links = {}, skip = false}
   for _, group in ipairs(optimizer.param_groups) do
     for i, p in ipairs(group.params) do
-      local low = moved[p]
-      if low and low ~= p and s.master_weights then
-        r.pairs[#r.pairs + 1] = {p, low}
-      elseif low then
-        group.params[i] = low
+      local link = moved[p]
+      if link and link.low ~= p and s.master_weights then
+        r.links[#r.links + 1] = link
+      elseif link then
+        replace(optimizer, group, i, link.low)
       end
     end
   end
@@ -179,10 +202,9 @@ function M.initialize(models, optimizers, options)
   local s = settings(options or {})
   local moved = {}
   for _, model in ipairs(models_of("models", models)) do
-    if s.low then
-      for old, new in pairs(lower(model, s)) do moved[old] = new end
-    end
-    if s.low or s.autocast then wrap_forward(model, s) end
+    local links = s.low and lower(model, s, moved) or {}
+    if s.low or s.autocast then wrap_forward(model, s, links) end
+    wrap_loading(model, links)
   end
   for _, optimizer in ipairs(optimizers_of("optimizers", optimizers)) do
     prepare_optimizer(optimizer, s, moved)
@@ -194,7 +216,7 @@ end
 ---@param optimizer table
 ---@return ampl.Tensor[]
 function M.master_params(optimizer)
-  record_of("master_params", optimizer)
+  masters.agree(record_of("master_params", optimizer).links)
   local out = {}
   for _, group in ipairs(optimizer.param_groups) do
     for _, p in ipairs(group.params) do out[#out + 1] = p end
@@ -204,10 +226,10 @@ end
 
 -- Moves the model's gradients to the masters, as f32.
 local function to_masters(r)
-  for _, pair in ipairs(r.pairs) do
-    local g = pair[2].grad
-    pair[1].grad = g and g:float() or nil
-    pair[2].grad = nil
+  for _, link in ipairs(r.links) do
+    local g = link.low.grad
+    link.master.grad = g and g:float() or nil
+    link.low.grad = nil
   end
 end
 
@@ -223,7 +245,7 @@ function M.scale_loss(loss, optimizer, fn)
   local r = record_of("scale_loss", optimizer)
   local params, before = M.master_params(optimizer), {}
   for i, p in ipairs(params) do before[i], p.grad = p.grad or false, nil end
-  for _, pair in ipairs(r.pairs) do pair[2].grad = nil end
+  for _, link in ipairs(r.links) do link.low.grad = nil end
   local out = results(fn(r.scaler:scale(loss)))
   to_masters(r)
   r.scaler:unscale_(optimizer)
