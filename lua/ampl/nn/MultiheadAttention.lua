@@ -1,4 +1,5 @@
--- MultiheadAttention (Vaswani et al. 2017).  True in a mask means: do not look; a float mask is added to the scores.
+-- MultiheadAttention (Vaswani et al. 2017).  True in a mask means: do not look; a float mask is added to the scores.  A
+-- target that may look nowhere gets 0.
 
 local core = require "ampl.core"
 local F = require "ampl.nn.functional"
@@ -6,6 +7,7 @@ local Linear = require "ampl.nn.Linear"
 local Module = require "ampl.nn.Module"
 local args = require "ampl.args"
 local init = require "ampl.nn.initializers"
+local masks = require "ampl.nn.masks"
 local raise = require "ampl.raise"
 
 ---@class ampl.nn.MultiheadAttention : ampl.nn.Module
@@ -68,22 +70,16 @@ local function project(self, x, part)
   return F.linear(x, weight, self.in_proj_bias and self.in_proj_bias:narrow(1, first, e))
 end
 
--- A mask as numbers that are added to the scores.
-local function additive(mask, dtype)
-  if mask.dtype ~= "bool" then return mask end
-  return core.zeros(mask.shape, {dtype = dtype, device = mask.device}):masked_fill(mask, -math.huge)
-end
-
 -- Both masks as one, (batch or 1, heads or 1, targets or 1, sources); `extra` sources at the end may always be seen.
 local function combined(self, o, dtype, batch, extra)
   local sum
   if o.attn_mask then
-    sum = additive(o.attn_mask, dtype)
+    sum = masks.additive(o.attn_mask, dtype)
     local shape = sum.shape
     sum = #shape == 3 and sum:view(batch, self.num_heads, shape[2], shape[3]) or sum:unsqueeze(1):unsqueeze(1)
   end
   if o.key_padding_mask then
-    local padding = additive(o.key_padding_mask, dtype)
+    local padding = masks.additive(o.key_padding_mask, dtype)
     if padding:dim() == 1 then padding = padding:unsqueeze(1) end
     padding = padding:unsqueeze(2):unsqueeze(2)
     sum = sum and sum + padding or padding
@@ -116,8 +112,7 @@ local function attend(self, q, k, v, mask, o)
     return F.scaled_dot_product_attention(q, k, v, {attn_mask = mask, dropout_p = p})
   end
   local scores = (q / math.sqrt(self.embed_dim // self.num_heads)):matmul(k:transpose(-1, -2))
-  if mask then scores = scores + mask end
-  local weights = F.dropout(scores:softmax(-1), p, self.training)
+  local weights = F.dropout(masks.softmax(scores, mask), p, self.training)
   return weights:matmul(v), o.average_attn_weights and weights:mean(2) or weights
 end
 
@@ -148,8 +143,8 @@ end
 function MultiheadAttention:forward(query, key, value, ...)
   local o = call(...)
   check_inputs(self, query, key, value)
+  masks.check(self.name, self, query, key, o)
   local plain = query:dim() == 2
-  if o.is_causal and not o.attn_mask then raise("EARG", self.name, "is_causal needs an attn_mask") end
   local function laid(x)                                -- (length, batch, size)
     if plain then return x:unsqueeze(2) end
     return self.batch_first and x:transpose(1, 2) or x
