@@ -67,14 +67,28 @@ void ampl_set_threads(ampl_ctx *c, int n) {
 int ampl_threads(const ampl_ctx *c) { return c ? c->threads : 0; }
 
 /* Lock-free, or it could not be called in a signal handler. */
-_Static_assert(ATOMIC_BOOL_LOCK_FREE == 2, "ampl_interrupt is async-signal-safe");
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "ampl_interrupt is async-signal-safe");
 void ampl_interrupt(ampl_ctx *c) {
-  if (c) atomic_store_explicit(&c->interrupted, true, memory_order_relaxed);
+  if (c) atomic_fetch_or_explicit(&c->interrupted, AMPL_ASKED, memory_order_relaxed);
 }
 void ampl_interrupt_clear(ampl_ctx *c) {
-  if (c) atomic_store_explicit(&c->interrupted, false, memory_order_relaxed);
+  if (c) atomic_store_explicit(&c->interrupted, 0, memory_order_relaxed);
 }
-bool ampl_interrupted(const ampl_ctx *c) { return c && atomic_load_explicit(&c->interrupted, memory_order_relaxed); }
+bool ampl_interrupted(const ampl_ctx *c) {
+  return c && atomic_load_explicit(&c->interrupted, memory_order_relaxed) & AMPL_ASKED;
+}
+
+void ampl_interrupt_at(ampl_ctx *c, long n) {
+  atomic_store_explicit(&c->looks, n, memory_order_relaxed);
+  atomic_fetch_or_explicit(&c->interrupted, AMPL_LOOKS_COUNT, memory_order_relaxed);
+}
+
+bool ampl_must_stop(ampl_ctx *c) {
+  if (c->whole > 0) return false;
+  const int is = atomic_load_explicit(&c->interrupted, memory_order_relaxed);
+  if (is & AMPL_LOOKS_COUNT && atomic_fetch_sub_explicit(&c->looks, 1, memory_order_relaxed) == 1) ampl_interrupt(c);
+  return ampl_interrupted(c);
+}
 
 int64_t ampl_set_index_base(ampl_ctx *c, int64_t base) {
   if (!c) return 0;

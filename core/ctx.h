@@ -93,7 +93,8 @@ typedef void (*ampl_trace_fn)(void *ud, ampl_ctx *ctx, const ampl_trace_event *e
 
 struct ampl_ctx {
   int          refs;                    /* holders and storages; __atomic */
-  atomic_bool  interrupted;             /* asked to stop, by any thread or a signal handler; see ampl_should_stop */
+  atomic_int   interrupted;             /* AMPL_ASKED: to stop, by any thread or a signal handler; AMPL_LOOKS_COUNT */
+  atomic_long  looks;                   /* after so many it is asked */
   atomic_bool  stopped;                 /* the kernel that runs has left something out */
   int          whole;                   /* > 0: what runs now is not cut short */
   int          threads;
@@ -140,9 +141,13 @@ struct ampl_ctx {
 
 /* Whether what runs is to end with AMPL_EINTR.  Between `whole++` and `whole--` it never is: a part that writes what
  * others hold is done as a whole, or not begun. */
-static inline bool ampl_should_stop(const ampl_ctx *ctx) {
-  return atomic_load_explicit(&ctx->interrupted, memory_order_relaxed) && ctx->whole == 0;
+enum { AMPL_ASKED = 1, AMPL_LOOKS_COUNT = 2 };
+bool ampl_must_stop(ampl_ctx *ctx);
+static inline bool ampl_should_stop(ampl_ctx *ctx) {
+  return atomic_load_explicit(&ctx->interrupted, memory_order_relaxed) && ampl_must_stop(ctx);
 }
+/* Testing: the nth next look at whether to stop (from 1) finds the context interrupted. */
+void ampl_interrupt_at(ampl_ctx *ctx, long n);
 
 /* Without a context, as where there is none yet, an error is the thread's: ampl_error_message(NULL). */
 ampl_status ampl_error_va(ampl_ctx *ctx, ampl_status s, const char *fmt, va_list args);

@@ -438,8 +438,8 @@ static void find_compute_dtype(call *c) {
 
 /* Everything before the data: operands, parameters, autocast, promotion. */
 static ampl_status prepare(call *c, const ampl_args *in) {
-  if (ampl_should_stop(c->ctx)) return ampl_error(c->ctx, AMPL_EINTR, "interrupted");
   AMPL_TRY(take_operands(c, in));
+  if (ampl_should_stop(c->ctx)) return ampl_error(c->ctx, AMPL_EINTR, "interrupted");
   AMPL_TRY(take_params(c, in->p));
   const ampl_mode *region = c->ctx->modes->autocast;
   if (region && region->on && c->nt)
@@ -484,6 +484,7 @@ static void trace_call(call *c, ampl_tensor **out, const struct timespec *t0) {
 
 ampl_status ampl_call(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   const char *outer = ctx->op;
+  const uint64_t drawn = ctx->offset;
   struct timespec t0;
   call c;
   begin_call(&c, ctx, in->op);
@@ -496,7 +497,9 @@ ampl_status ampl_call(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   if (s == AMPL_OK && ctx->trace) trace_call(&c, out, &t0);
   drop_call(&c);
   ctx->op = outer;
-  for (int k = 0; s != AMPL_OK && k < c.info->nout; k++) {
+  if (s == AMPL_OK) return s;
+  ctx->offset = drawn;                  /* what gives nothing draws nothing */
+  for (int k = 0; k < c.info->nout; k++) {
     ampl_tensor_release(out[k]);
     out[k] = NULL;
   }
