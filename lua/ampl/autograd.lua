@@ -156,6 +156,9 @@ local function call(spec, ...)
   return table.unpack(outputs, 1, outputs.n)
 end
 
+local Function = {__call = call}
+function Function.__tostring() return "Function (a forward and a backward)" end
+
 ---A function with a backward of its own:
 ---`local f = ampl.Function{forward = function(ctx, x) ... end, backward = function(ctx, dy) ... end}; y = f(x)`.
 ---backward returns one gradient, or nil, for each argument of forward; each is cast to that argument's dtype.
@@ -164,7 +167,7 @@ function autograd.Function(spec)
   if type(spec) ~= "table" or type(spec.forward) ~= "function" or type(spec.backward) ~= "function" then
     raise("EARG", "Function", "a table {forward = function, backward = function} is needed")
   end
-  return setmetatable({forward = spec.forward, backward = spec.backward}, {__call = call})
+  return setmetatable({forward = spec.forward, backward = spec.backward}, Function)
 end
 
 -- ------------------------------------------------------------------------------------------------ anomaly ---------

@@ -11,7 +11,11 @@ function meta.__call(class, ...)
   self:init(...)
   return self
 end
+function meta.__tostring(class) return "class " .. class.name end
 setmetatable(Class, meta)
+
+---What an object prints as, where its class says no more.
+function Class:__tostring() return self.name .. " (object)" end
 
 ---A class that inherits from this one.
 ---@param name string
@@ -22,7 +26,7 @@ function Class:extend(name)
     if type(key) == "string" and key:sub(1, 2) == "__" then class[key] = value end
   end
   class.__index = class
-  return setmetatable(class, {__index = self, __call = meta.__call})
+  return setmetatable(class, {__index = self, __call = meta.__call, __tostring = meta.__tostring})
 end
 
 ---Whether `self` is an object of `class` or of one that inherits from it.

@@ -8,6 +8,7 @@
 -- Positions and ranges are views, so writing to them writes x.
 
 local core = require "ampl.core"
+local kinds = require "ampl.kinds"
 local raise = require "ampl.raise"
 
 local index = {}
@@ -76,7 +77,7 @@ local function view_of(x, key)
       tensors[#tensors + 1] = entry
       dim = dim + takes
       covered = dim - 1
-    elseif type(entry) == "table" and not getmetatable(entry) then
+    elseif type(entry) == "table" and kinds.is_plain(entry) then
       v = cut(v, dim, entry, at)
       dim = dim + 1
     else

@@ -57,6 +57,10 @@ lampl_handle *lampl_push_handle(lua_State *L, lampl_state *S);
 void          lampl_hide_metatable(lua_State *L);
 /* Makes the userdata on top of the stack a handle. */
 void          lampl_set_handle_metatable(lua_State *L);
+/* Pushes a list of n integers, which prints as one. */
+void          lampl_push_sizes(lua_State *L, int n, const int64_t *v);
+/* Whether the table at `i` is data and no object: without a metatable, or with one that only shows it. */
+bool          lampl_is_plain(lua_State *L, int i);
 /* Pushes x, whose reference it takes; nil for NULL. */
 void          lampl_push_tensor(lua_State *L, ampl_tensor *x);
 /* Pushes x, with a reference of its own; nil for NULL. */
@@ -92,6 +96,7 @@ ampl_tensor **lampl_check_tensors(lua_State *L, int i, const char *op, int *n);
 
 /* The parts of the module: each adds its functions to the table on top of the stack. */
 void lampl_open_error(lua_State *L);
+void lampl_open_sizes(lua_State *L);
 void lampl_open_tensor(lua_State *L);
 void lampl_open_make(lua_State *L);
 void lampl_open_ops(lua_State *L);

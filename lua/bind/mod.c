@@ -206,6 +206,7 @@ int luaopen_ampl_core(lua_State *L) {
   lua_pushliteral(L, "ampl " AMPL_VERSION_TEXT);
   lua_setfield(L, -2, "_VERSION");
   lampl_open_error(L);
+  lampl_open_sizes(L);
   lampl_open_tensor(L);
   lampl_open_ops(L);
   lampl_open_make(L);

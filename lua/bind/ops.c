@@ -308,10 +308,7 @@ enum { PLAIN_NONE, PLAIN_EMPTY, PLAIN_LIST, PLAIN_OPTIONS, PLAIN_BOTH };
 static int table_kind(lua_State *L, int i) {
   bool list = false, options = false;
   if (!lua_istable(L, i)) return PLAIN_NONE;
-  if (lua_getmetatable(L, i)) {
-    lua_pop(L, 1);
-    return PLAIN_NONE;
-  }
+  if (!lampl_is_plain(L, i)) return PLAIN_NONE;
   list = lua_rawlen(L, i) > 0;
   for (lua_pushnil(L); lua_next(L, i); lua_pop(L, 1)) {
     if (lua_type(L, -2) == LUA_TSTRING) options = true;

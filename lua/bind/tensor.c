@@ -88,11 +88,6 @@ ampl_dtype lampl_check_dtype(lua_State *L, int i, const char *op) {
   return (ampl_dtype)t;
 }
 
-static void push_shape(lua_State *L, int n, const int64_t *v) {
-  lua_createtable(L, n, 0);
-  for (int d = 0; d < n; d++) lua_pushinteger(L, v[d]), lua_rawseti(L, -2, d + 1);
-}
-
 /* ------------------------------------------------------------------------------------------------ fields ---------- */
 
 enum { SHAPE, DTYPE_, DEVICE_, GRAD, REQUIRES_GRAD, NDIM, IS_LEAF, VERSION };
@@ -101,7 +96,7 @@ static const char *const fields[] = {"shape", "dtype",   "device",   "grad", "re
 
 static int push_field(lua_State *L, ampl_tensor *x, int field) {
   switch (field) {
-  case SHAPE: push_shape(L, ampl_ndim(x), ampl_shape(x)); break;
+  case SHAPE: lampl_push_sizes(L, ampl_ndim(x), ampl_shape(x)); break;
   case DTYPE_: lua_pushstring(L, ampl_dtype_name(ampl_tensor_dtype(x))); break;
   case DEVICE_: lua_pushstring(L, ampl_tensor_device(x)); break;
   case GRAD: lampl_push_lent(L, ampl_grad_of(x)); break;
@@ -219,7 +214,7 @@ static int size(lua_State *L) {
   const ampl_tensor *x = lampl_check_tensor(L, 1);
   int64_t d;
   if (lua_isnoneornil(L, 2)) {
-    push_shape(L, ampl_ndim(x), ampl_shape(x));
+    lampl_push_sizes(L, ampl_ndim(x), ampl_shape(x));
     return 1;
   }
   if (!lampl_to_integer(L, 2, &d))
@@ -234,7 +229,7 @@ static int size(lua_State *L) {
 
 static int stride(lua_State *L) {
   const ampl_tensor *x = lampl_check_tensor(L, 1);
-  push_shape(L, ampl_ndim(x), ampl_strides(x));
+  lampl_push_sizes(L, ampl_ndim(x), ampl_strides(x));
   return 1;
 }
 

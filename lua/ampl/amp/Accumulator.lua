@@ -112,4 +112,10 @@ function Accumulator:flush()
   return step(self)
 end
 
+function Accumulator:__tostring()
+  return ("Accumulator (%s%s, steps = %d%s; %d micro-batches since the last step)"):format(
+    self.optimizer.name or "an optimizer", self.scaler and " with a scaler" or "", self.steps,
+    self.clip and (", clip = %g"):format(self.clip) or "", self.count)
+end
+
 return Accumulator

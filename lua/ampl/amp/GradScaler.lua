@@ -9,6 +9,7 @@
 local core = require "ampl.core"
 local Class = require "ampl.class"
 local args = require "ampl.args"
+local listing = require "ampl.listing"
 local raise = require "ampl.raise"
 
 ---@class ampl.amp.GradScaler : ampl.Class
@@ -209,7 +210,7 @@ end
 ---_hysteresis_left, taken, skipped, calibrating, consecutive_skips.  Empty when disabled.
 ---@return table
 function GradScaler:state_dict()
-  return self.enabled and self.handle:state() or {}
+  return listing(self.enabled and self.handle:state() or {})
 end
 
 ---@param state table of state_dict; our keys may be missing

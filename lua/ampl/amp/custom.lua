@@ -18,7 +18,7 @@ end
 
 local function device_of(v)
   if is_tensor(v) then return v.device end
-  if type(v) ~= "table" or getmetatable(v) then return nil end
+  if type(v) ~= "table" or not args.is_plain(v) then return nil end
   for _, e in pairs(v) do
     local d = device_of(e)
     if d then return d end

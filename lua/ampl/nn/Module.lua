@@ -11,6 +11,7 @@
 
 local core = require "ampl.core"
 local args = require "ampl.args"
+local listing = require "ampl.listing"
 local state = require "ampl.nn.state"
 local Parameter = require "ampl.nn.Parameter"
 local raise = require "ampl.raise"
@@ -36,6 +37,7 @@ function class_meta.__call(class, ...)
   self:init(...)
   return self
 end
+function class_meta.__tostring(class) return "class " .. class.name end
 setmetatable(Module, class_meta)
 
 ---A class that inherits from this one: give it init and forward.
@@ -50,7 +52,7 @@ function Module:extend(name)
     if type(key) == "string" and key:sub(1, 2) == "__" then class[key] = value end
   end
   class.__index = class
-  return setmetatable(class, {__index = self, __call = class_meta.__call})
+  return setmetatable(class, {__index = self, __call = class_meta.__call, __tostring = class_meta.__tostring})
 end
 
 ---A class of layers whose arguments are `params` (see ampl.args); self:options(...) in its init reads them.
@@ -292,7 +294,7 @@ end
 function Module:state_dict()
   local out = {}
   for _, entry in ipairs(entries(self)) do out[entry[1]] = entry[2]:detach() end
-  return out
+  return listing(out)
 end
 
 ---Copies the tensors of `dict` into the module.  On an error nothing is changed.
@@ -432,8 +434,12 @@ function Module:__call(...)
   return self:forward(...)
 end
 
+local Hook = {}
+function Hook:__tostring() return ("a hook of %s; hook:remove() takes it away"):format(self.of) end
+
 local function add_hook(self, kind, fn)
-  local m, hook = rawget(self, "_module"), {fn = fn}
+  local m, hook = rawget(self, "_module"), setmetatable({fn = fn}, Hook)
+  hook.of = self.name
   m.hooks, m.pre_hooks = m.hooks or {}, m.pre_hooks or {}
   table.insert(m[kind], hook)
   function hook.remove()

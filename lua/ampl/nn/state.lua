@@ -2,6 +2,7 @@
 
 local core = require "ampl.core"
 local args = require "ampl.args"
+local listing = require "ampl.listing"
 local raise = require "ampl.raise"
 
 local state = {}
@@ -59,7 +60,7 @@ function state.load(op, entries, dict, strict)
   table.sort(missing)
   table.sort(unexpected)
   table.sort(mismatched)
-  return {missing_keys = missing, unexpected_keys = unexpected, mismatched_keys = mismatched}
+  return listing({missing_keys = missing, unexpected_keys = unexpected, mismatched_keys = mismatched})
 end
 
 local dtypes = {f32 = true, f16 = true, bf16 = true, f64 = true, i64 = true, i32 = true, u8 = true, bool = true}

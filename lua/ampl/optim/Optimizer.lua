@@ -14,6 +14,7 @@
 local core = require "ampl.core"
 local Class = require "ampl.class"
 local args = require "ampl.args"
+local listing = require "ampl.listing"
 local parameters = require "ampl.nn.parameters"
 local raise = require "ampl.raise"
 
@@ -83,7 +84,7 @@ function Optimizer:init(params, ...)
     raise("EARG", self.name, "is what all optimizers derive from, and no optimizer: take one of ampl.optim, as SGD")
   end
   self.defaults = self.parser:read(self.name, "", ...)
-  self.param_groups, self.state = {}, {}
+  self.param_groups, self.state = listing({}), {}
   if type(params) == "table" and args.is_plain(params) and is_group(params[1]) then
     for _, group in ipairs(params) do self:add_param_group(group) end
   elseif is_group(params) then
@@ -133,7 +134,7 @@ function Optimizer:add_param_group(group)
   if self.spec.eager then
     for _, p in ipairs(list) do prepare(self, p, options) end
   end
-  self.param_groups[#self.param_groups + 1] = options
+  self.param_groups[#self.param_groups + 1] = listing(options)
 end
 
 -- Raises for options that do not go together.
@@ -261,7 +262,7 @@ function Optimizer:state_dict()
     end
     out.param_groups[g] = copy
   end
-  return out
+  return listing(out)
 end
 
 -- A copy of a saved state for p: moments in the dtype that its steps are made in, counts (numbers, too) as tensors.

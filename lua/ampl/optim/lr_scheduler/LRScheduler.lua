@@ -5,6 +5,7 @@
 
 local Class = require "ampl.class"
 local args = require "ampl.args"
+local listing = require "ampl.listing"
 local raise = require "ampl.raise"
 
 ---@class ampl.optim.LRScheduler : ampl.Class
@@ -164,7 +165,7 @@ function LRScheduler:state_dict()
   for key, value in pairs(self) do
     if not transient[key] and type(value) ~= "function" then out[key] = copy(value) end
   end
-  return out
+  return listing(out)
 end
 
 -- Whether two values are of one kind, tables down to their entries.
