@@ -405,6 +405,7 @@ AMPL_API bool     ampl_inference_enabled(const ampl_ctx *ctx);
 /* Whether a region is in force on `device` (NULL: "cpu"), and its low dtype. */
 AMPL_API bool     ampl_autocast_enabled(ampl_ctx *ctx, const char *device);
 AMPL_API int      ampl_autocast_low_dtype(ampl_ctx *ctx, const char *device);
+/* The caches of weight casts, of all modes together: hits and casts since the start, what they hold now. */
 typedef struct ampl_cast_stats { int64_t hits, casts, entries, bytes; } ampl_cast_stats;
 AMPL_API void     ampl_autocast_cache_stats(const ampl_ctx *ctx, ampl_cast_stats *out);
 AMPL_API void     ampl_autocast_clear_cache(ampl_ctx *ctx);

@@ -19,7 +19,6 @@ typedef struct entry {
 typedef struct ampl_cast_cache {
   entry         **slot;                 /* [nslot] chains by source */
   size_t          nslot, n;
-  ampl_cast_stats stats;
 } ampl_cast_cache;
 
 /* ------------------------------------------------------------------------------------------------ cache ----------- */
@@ -32,6 +31,8 @@ void ampl_autocast_cache_clear(ampl_ctx *ctx, ampl_modes *m) {
   for (size_t s = 0; s < c->nslot; s++) {
     for (entry *e = c->slot[s], *next; e; e = next) {
       next = e->next;
+      ctx->cast_stats.entries--;
+      ctx->cast_stats.bytes -= (int64_t)e->cast->storage->bytes;
       ampl_tensor_release(e->source);
       ampl_tensor_release(e->cast);
       ampl_obj_put(ctx, e, sizeof *e);
@@ -39,7 +40,6 @@ void ampl_autocast_cache_clear(ampl_ctx *ctx, ampl_modes *m) {
     c->slot[s] = NULL;
   }
   c->n = 0;
-  c->stats.entries = c->stats.bytes = 0;
 }
 
 void ampl_autocast_cache_free(ampl_ctx *ctx, ampl_modes *m) {
@@ -65,18 +65,19 @@ static ampl_cast_cache *cache_of(ampl_ctx *ctx) {
   return m->cache = c;
 }
 
-void ampl_autocast_cache_stats(const ampl_ctx *ctx, ampl_cast_stats *out) {
-  *out = ctx->modes->cache ? ctx->modes->cache->stats : (ampl_cast_stats){0};
-}
+void ampl_autocast_cache_stats(const ampl_ctx *ctx, ampl_cast_stats *out) { *out = ctx->cast_stats; }
 
 void ampl_autocast_clear_cache(ampl_ctx *ctx) { ampl_autocast_cache_clear(ctx, ctx->modes); }
 
-/* The cast of x with its graph, whatever grad mode is. */
+/* The cast of x with its graph, whatever the modes are: who asks next may want a gradient. */
 static ampl_status cast_recorded(ampl_ctx *ctx, ampl_tensor *x, int dtype, ampl_tensor **out) {
-  const bool grad = ctx->modes->grad;
-  ctx->modes->grad = !ctx->modes->inference;
+  ampl_modes *m = ctx->modes;
+  const bool grad = m->grad, inference = m->inference;
+  m->grad = true;
+  m->inference = false;
   const ampl_status s = ampl_cast_to(ctx, x, (ampl_dtype)dtype, out);
-  ctx->modes->grad = grad;
+  m->grad = grad;
+  m->inference = inference;
   if (s == AMPL_OK && (*out)->node) (*out)->node->flags |= AMPL_NODE_WIDE;
   return s;
 }
@@ -89,14 +90,14 @@ static ampl_status cast_weight(ampl_ctx *ctx, ampl_tensor *x, int dtype, ampl_te
   for (entry *e = *head; e; e = e->next) {
     if (e->source != x || e->cast->dtype != dtype) continue;
     if (e->version == x->storage->version) {
-      c->stats.hits++;
+      ctx->cast_stats.hits++;
       ampl_tensor_retain(*out = e->cast);
       return AMPL_OK;
     }
     stale = e;
   }
   AMPL_TRY(cast_recorded(ctx, x, dtype, out));
-  c->stats.casts++;
+  ctx->cast_stats.casts++;
   entry *e = stale ? stale : ampl_obj_get(ctx, sizeof *e);
   if (!e) return AMPL_OK;               /* no memory to keep it: the cast is good all the same */
   if (stale) ampl_tensor_release(e->cast);
@@ -105,8 +106,8 @@ static ampl_status cast_weight(ampl_ctx *ctx, ampl_tensor *x, int dtype, ampl_te
     *e = (entry){.next = *head, .source = x};
     *head = e;
     c->n++;
-    c->stats.entries++;
-    c->stats.bytes += (int64_t)(*out)->storage->bytes;
+    ctx->cast_stats.entries++;
+    ctx->cast_stats.bytes += (int64_t)(*out)->storage->bytes;
   }
   e->cast = *out;
   e->version = x->storage->version;

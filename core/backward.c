@@ -511,7 +511,8 @@ static ampl_status go(walk *w, int nout, ampl_tensor *const *outputs, ampl_tenso
 static ampl_status guarded(walk *w, int nout, ampl_tensor *const *outputs, ampl_tensor *const *grads) {
   ampl_modes *m = w->ctx->modes;
   const ampl_mode grad = {.kind = AMPL_MODE_GRAD, .on = w->flags & AMPL_CREATE_GRAPH, .device = -1};
-  const ampl_mode plain = {.kind = AMPL_MODE_AUTOCAST, .on = false, .dtype = AMPL_DTYPE_NONE, .device = -1};
+  const bool cache = !m->autocast || m->autocast->cache;        /* for regions that callbacks enter */
+  const ampl_mode plain = {.kind = AMPL_MODE_AUTOCAST, .dtype = AMPL_DTYPE_NONE, .device = -1, .cache = cache};
   const uint64_t g = ampl_mode_enter(w->ctx, &grad), a = m->autocast ? ampl_mode_enter(w->ctx, &plain) : 0;
   if (!g || (m->autocast && !a)) {
     ampl_mode_leave(w->ctx, m, g);

@@ -128,6 +128,7 @@ struct ampl_ctx {
   ampl_trace_fn trace;
   void         *trace_ud;
   struct ampl_anomaly *anomaly;         /* trace.c; NULL: off */
+  ampl_cast_stats cast_stats;           /* of the weight-cast caches of all modes: autocast.c */
 
   /* the last error */
   ampl_status   code;
