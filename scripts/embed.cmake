@@ -1,13 +1,18 @@
 # Writes OUT, a C file that holds every Lua file of FILES (paths under ROOT) as a byte array, and the table
 # ampl_embedded[] = {module name, bytes, size}.  ampl/nn/init.lua is the module ampl.nn, ampl/nn/Linear.lua ampl.nn.Linear.
-# Lines that are comments are left empty: a fifth of the size, and line numbers in messages stay true.
+# Comments that are no documentation (which is what stands at the top, and what begins with ---) are left empty: line
+# numbers in messages stay true, and help reads the rest.
 set(arrays "")
 set(rows "")
 set(n 0)
 foreach(file ${FILES})
   file(READ ${ROOT}/${file} text)
-  string(REGEX REPLACE "\n[ \t]*--[^\n]*" "\n" text "\n${text}")
-  string(SUBSTRING "${text}" 1 -1 text)
+  string(REGEX MATCH "^(--[^\n]*\n)+" head "${text}")
+  string(LENGTH "${head}" length)
+  string(SUBSTRING "${text}" ${length} -1 body)
+  string(REGEX REPLACE "\n[ \t]*--[^-\n][^\n]*" "\n" body "\n${body}")
+  string(SUBSTRING "${body}" 1 -1 body)
+  set(text "${head}${body}")
   string(HEX "${text}" hex)
   string(LENGTH "${hex}" digits)
   math(EXPR size "${digits} / 2")

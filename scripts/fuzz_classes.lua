@@ -174,7 +174,8 @@ local protected = {
   init = true, options = true, define = true, extend = true, read = true, members = true, configure = true, cell = true,
   residual = true, feed_forward = true, setup = true, prepare = true, get_lr = true, advance = true, restart = true,
   held = true, per_group = true, begin = true, number_of = true, check_groups = true, check_state = true, check = true,
-  verify = true, step_group = true, extra_repr = true, signature = true, is_a = true, op = true, is = true,
+  verify = true, verify_params = true, step_group = true, extra_repr = true, signature = true, is_a = true, op = true,
+  is = true,
 }
 
 -- The methods of an object: name -> parameters where they are declared (false: not).

@@ -21,7 +21,7 @@ local shown = kinds.shown
 
 local NONE = {}                         -- what an optional parameter has that was given as false: not its default
 
--- function -> its parameters, for help
+-- function -> {its parameters, the function that its documentation stands above}, for help
 local declared = setmetatable({}, {__mode = "k"})
 
 ---Splits a trailing option table from the arguments: a plain table with string keys only.
@@ -220,7 +220,6 @@ function Parser:check(op, shown_name, name, value) checked(op, self.by_name[name
 function args.signature(op, params)
   local parser = args.parser(params)
   local function read(...) return parser:read(op, "", ...) end
-  declared[read] = params
   return read
 end
 
@@ -241,7 +240,7 @@ end
 function args.declare(name, params, body)
   local parser = args.parser(params)
   local function f(...) return body(parser:read(name, "", ...)) end
-  declared[f] = params
+  declared[f] = {params, body}
   return f
 end
 
@@ -253,19 +252,30 @@ end
 function args.declare_method(name, params, body)
   local read = args.method(name, params)
   local function f(self, ...) return body(self, read(self, ...)) end
-  declared[f] = params
+  declared[f] = {params, body}
   return f
 end
 
----The parameters of a function that was declared here.
+---The parameters of a function that was declared here, and the function that its documentation stands above.
 ---@param f function
 ---@return table[]?
-function args.params_of(f) return declared[f] end
+---@return function?
+function args.params_of(f)
+  local d = declared[f]
+  if d then return d[1], d[2] end
+end
 
----The range of a parameter as text, "" where there is none.
+---What a parameter takes as text: "an integer, at least 1".
 ---@param p table
 ---@return string
-function args.range(p) return range_of(p) end
+function args.describe(p)
+  if p.choices then return '"' .. table.concat(p.choices, '" or "') .. '"' end
+  local parts = {kinds.text(p[2]:match("^[%a_]+"))}
+  local range = range_of(p)
+  if range ~= "" then parts[#parts + 1] = (kinds.takes_list(p[2]:match("^[%a_]+")) and "each " or "") .. range end
+  if p.length then parts[#parts + 1] = ("%d in a list"):format(p.length) end
+  return table.concat(parts, ", ")
+end
 
 ---Raises unless x is a tensor: for what a layer is called with.
 ---@param op string

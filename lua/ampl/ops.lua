@@ -39,12 +39,11 @@ local function even_lengths(size, each)
   return #lengths > 0 and lengths or {0}
 end
 
-local split = args.signature("split", {{"x", "tensor"}, {"split_size_or_sections", "size"}, {"dim", "integer", 1}})
-
 ---Cuts a dimension into views of a given size (the last one may be smaller), or of the sizes in a list.
 ---@return ampl.Tensor[]
-register("split", function(...)
-  local o = split(...)
+register("split", args.declare("split", {
+  {"x", "tensor"}, {"split_size_or_sections", "size"}, {"dim", "integer", 1},
+}, function(o)
   local size, how = size_of("split", o.x, o.dim), o.split_size_or_sections
   if type(how) == "number" then
     if how < 1 and not (how == 0 and size == 0) then
@@ -61,32 +60,26 @@ register("split", function(...)
     raise("ESHAPE", "split", ("the sections add up to %d, dim %d has size %d"):format(sum, o.dim, size))
   end
   return pieces(o.x, o.dim, how)
-end)
-
-local chunk = args.signature("chunk", {{"x", "tensor"}, {"chunks", "integer"}, {"dim", "integer", 1}})
+end))
 
 ---Cuts a dimension into that many views of one size, or fewer, the last one perhaps smaller.
 ---@return ampl.Tensor[]
-register("chunk", function(...)
-  local o = chunk(...)
+register("chunk", args.declare("chunk", {{"x", "tensor"}, {"chunks", "integer"}, {"dim", "integer", 1}}, function(o)
   local size = size_of("chunk", o.x, o.dim)
   if o.chunks < 1 then raise("EVALUE", "chunk", ("%d chunks"):format(o.chunks)) end
   if size > 0 then return pieces(o.x, o.dim, even_lengths(size, (size + o.chunks - 1) // o.chunks)) end
   local lengths = {}
   for i = 1, o.chunks do lengths[i] = 0 end
   return pieces(o.x, o.dim, lengths)
-end)
-
-local unbind = args.signature("unbind", {{"x", "tensor"}, {"dim", "integer", 1}})
+end))
 
 ---The slices of a dimension, each without it.  Views.
 ---@return ampl.Tensor[]
-register("unbind", function(...)
-  local o = unbind(...)
+register("unbind", args.declare("unbind", {{"x", "tensor"}, {"dim", "integer", 1}}, function(o)
   local out = {}
   for i = 1, size_of("unbind", o.x, o.dim) do out[i] = o.x:select(o.dim, i) end
   return out
-end)
+end))
 
 -- Patches of images; the method of this name makes windows.
 core.functional.unfold = core.functional.im2col
@@ -94,11 +87,6 @@ core.functional.unfold = core.functional.im2col
 -- ------------------------------------------------------------------------------------------------ interpolate
 local modes = {nearest = {"nearest"}, linear = {"linear", 3}, bilinear = {"linear", 4}, trilinear = {"linear", 5},
                bicubic = {"cubic", 4}}
-
-local interpolate = args.signature("interpolate", {
-  {"input", "tensor"}, {"size", "size?"}, {"scale_factor", "numbers?"}, {"mode", "string", "nearest"},
-  {"align_corners", "boolean?"}, {"recompute_scale_factor", "boolean?"},
-})
 
 -- A number for all sides, or a list with one for each.
 local function per_side(name, v, sides)
@@ -130,8 +118,10 @@ end
 
 ---Images or rows resampled to a size or by a factor.
 ---@return ampl.Tensor
-register("interpolate", function(...)
-  local o = interpolate(...)
+register("interpolate", args.declare("interpolate", {
+  {"input", "tensor"}, {"size", "size?"}, {"scale_factor", "numbers?"}, {"mode", "string", "nearest"},
+  {"align_corners", "boolean?"}, {"recompute_scale_factor", "boolean?"},
+}, function(o)
   local mode, rank = modes[o.mode], o.input:dim()
   if not mode then
     raise("EVALUE", "interpolate", ('mode must be "nearest", "linear", "bilinear", "bicubic" or "trilinear", not %q')
@@ -149,7 +139,7 @@ register("interpolate", function(...)
     mode = mode[1], align_corners = o.align_corners or false, scale_0 = scale[1] or 0, scale_1 = scale[2] or 0,
     scale_2 = scale[3] or 0,
   })
-end)
+end))
 
 ---x:where(condition, y): x where the condition is true, else y.
 core.register_method("where", function(x, condition, y) return core.where(condition, x, y) end)

@@ -157,6 +157,14 @@ static int load_embedded(lua_State *L, int i) {
 
 bool ampl_lua_has_module(const char *name) { return find_embedded(name) >= 0; }
 
+/* source(module): the text of an embedded source, with the comments that document it; nil for others. */
+static int source(lua_State *L) {
+  const int i = find_embedded(luaL_checkstring(L, 1));
+  if (i < 0) lua_pushnil(L);
+  else lua_pushlstring(L, ampl_embedded[i].text, ampl_embedded[i].size);
+  return 1;
+}
+
 /* A searcher of package.searchers: ours come out of the library, whatever the path says. */
 static int searcher(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
@@ -205,6 +213,8 @@ int luaopen_ampl_core(lua_State *L) {
   lua_newtable(L);
   lua_pushliteral(L, "ampl " AMPL_VERSION_TEXT);
   lua_setfield(L, -2, "_VERSION");
+  lua_pushcfunction(L, source);
+  lua_setfield(L, -2, "source");
   lampl_open_error(L);
   lampl_open_sizes(L);
   lampl_open_tensor(L);

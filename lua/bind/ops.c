@@ -508,6 +508,34 @@ static void add_op(lua_State *L, const op_entry *e) {
   }
 }
 
+/* The default of an argument as a script would write it; false: it has none. */
+static bool push_default(lua_State *L, const ampl_arg *a) {
+  const int64_t i = a->def.i;
+  const char *c = a->choices;
+  switch (a->kind) {
+  case AMPL_ARG_FLOAT:
+    if (isnan(a->def.f)) return false;
+    lua_pushnumber(L, a->def.f);
+    return true;
+  case AMPL_ARG_INT:
+    if (i == AMPL_ABSENT) return false;
+    lua_pushinteger(L, a->flags & AMPL_COUNT1 && i >= 0 ? i + 1 : i);
+    return true;
+  case AMPL_ARG_DIM:
+    if (i == AMPL_ABSENT) return false;
+    lua_pushinteger(L, i < 0 ? i : i + 1);
+    return true;
+  case AMPL_ARG_BOOL: return lua_pushboolean(L, i != 0), true;
+  case AMPL_ARG_ENUM:
+    if (i == AMPL_ABSENT || !c) return false;
+    for (int64_t k = 0; k < i && (c = strchr(c, '|')); k++) c++;
+    if (!c) return false;
+    lua_pushlstring(L, c, strcspn(c, "|"));
+    return true;
+  default: return false;
+  }
+}
+
 static void push_record(lua_State *L, const ampl_op *op) {
   const char *why, *category = ampl_op_category(op, &why);
   const ampl_arg *args = ampl_op_args(op);
@@ -550,18 +578,7 @@ static void push_record(lua_State *L, const ampl_op *op) {
     lua_pushboolean(L, args[k].flags & AMPL_REQUIRED);
     lua_setfield(L, -2, "required");
     if (args[k].choices) lua_pushstring(L, args[k].choices), lua_setfield(L, -2, "choices");
-    if (args[k].kind == AMPL_ARG_FLOAT && !isnan(args[k].def.f))
-      lua_pushnumber(L, args[k].def.f), lua_setfield(L, -2, "default");
-    if (args[k].kind == AMPL_ARG_INT && args[k].def.i != AMPL_ABSENT) {
-      const int64_t d = args[k].def.i;
-      lua_pushinteger(L, args[k].flags & AMPL_COUNT1 && d >= 0 ? d + 1 : d);
-      lua_setfield(L, -2, "default");
-    }
-    if (args[k].kind == AMPL_ARG_DIM && args[k].def.i != AMPL_ABSENT && !(args[k].flags & AMPL_REQUIRED)) {
-      lua_pushinteger(L, args[k].def.i < 0 ? args[k].def.i : args[k].def.i + 1);
-      lua_setfield(L, -2, "default");
-    }
-    if (args[k].kind == AMPL_ARG_BOOL) lua_pushboolean(L, args[k].def.i != 0), lua_setfield(L, -2, "default");
+    if (!(args[k].flags & AMPL_REQUIRED) && push_default(L, &args[k])) lua_setfield(L, -2, "default");
     lua_rawseti(L, -2, k + 1);
   }
   lua_setfield(L, -2, "args");

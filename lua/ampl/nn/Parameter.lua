@@ -4,9 +4,9 @@ local args = require "ampl.args"
 
 local marked = setmetatable({}, {__mode = "k"})
 
-local Parameter = {}
+local Parameter = {params = {{"data", "tensor"}, {"requires_grad", "boolean", true}}}
 
-local read = args.signature("Parameter", {{"data", "tensor"}, {"requires_grad", "boolean", true}})
+local read = args.signature("Parameter", Parameter.params)
 
 ---@param tensor ampl.Tensor its data is shared
 ---@param options? boolean|{requires_grad: boolean}

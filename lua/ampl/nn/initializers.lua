@@ -71,23 +71,29 @@ local function normal(t, mean, std)
   return fill(t, core.randn(t.shape, how(t)):mul_(std):add_(mean))
 end
 
+---Draws from a to b, all alike.
 define("uniform_", {{"a", "number", 0.0}, {"b", "number", 1.0}}, function(t, o) return uniform(t, o.a, o.b) end)
+---Draws from a normal distribution.
 define("normal_", {{"mean", "number", 0.0}, {"std", "number", 1.0, min = 0}}, function(t, o)
   return normal(t, o.mean, o.std)
 end)
+---Writes one number.
 define("constant_", {{"val", "number"}}, function(t, o)
   t:detach():fill_(o.val)
   return t
 end)
+---Writes 1.
 define("ones_", {}, function(t) return init.constant_(t, 1) end)
+---Writes 0.
 define("zeros_", {}, function(t) return init.constant_(t, 0) end)
 
+---Writes the identity matrix.
 define("eye_", {}, function(t, _, name)
   if #t.shape ~= 2 then raise("ESHAPE", name, ("a matrix is needed, not %d dimensions"):format(#t.shape)) end
   return fill(t, core.eye(t.shape[1], t.shape[2], how(t)))
 end)
 
--- 1 at the middle of the kernel where input and output channel agree: a convolution that changes nothing.
+---Writes 1 at the middle of the kernel where input and output channel agree: a convolution that changes nothing.
 define("dirac_", {{"groups", "integer", 1, min = 1}}, function(t, o, name)
   local shape = t.shape
   if #shape < 3 or #shape > 5 then raise("ESHAPE", name, ("3 to 5 dimensions are needed, not %d"):format(#shape)) end
@@ -106,12 +112,14 @@ define("dirac_", {{"groups", "integer", 1, min = 1}}, function(t, o, name)
   return t
 end)
 
+---Glorot and Bengio's (2010), uniform within gain * sqrt(6 / (fan_in + fan_out)).
 define("xavier_uniform_", {{"gain", "number", 1.0}}, function(t, o, name)
   local fan_in, fan_out = fans(name, t)
   local bound = o.gain * math.sqrt(6 / (fan_in + fan_out))
   return uniform(t, -bound, bound)
 end)
 
+---Glorot and Bengio's (2010), normal with deviation gain * sqrt(2 / (fan_in + fan_out)).
 define("xavier_normal_", {{"gain", "number", 1.0}}, function(t, o, name)
   local fan_in, fan_out = fans(name, t)
   return normal(t, 0, o.gain * math.sqrt(2 / (fan_in + fan_out)))
@@ -127,14 +135,17 @@ local function kaiming_std(t, o, name)
   return init.calculate_gain(o.nonlinearity, o.a) / math.sqrt(o.mode == "fan_in" and fan_in or fan_out)
 end
 
+---He's (2015), uniform within gain * sqrt(3 / fan); a: the slope of leaky_relu.
 define("kaiming_uniform_", kaiming, function(t, o, name)
   local bound = math.sqrt(3) * kaiming_std(t, o, name)
   return uniform(t, -bound, bound)
 end)
 
+---He's (2015), normal with deviation gain / sqrt(fan); a: the slope of leaky_relu.
 define("kaiming_normal_", kaiming, function(t, o, name) return normal(t, 0, kaiming_std(t, o, name)) end)
 
 -- By the inverse of the distribution function, in f64: its ends are far from the open interval's.
+---Draws from a normal distribution, cut off at a and b.
 define("trunc_normal_", {
     {"mean", "number", 0.0}, {"std", "number", 1.0, above = 0}, {"a", "number", -2.0}, {"b", "number", 2.0},
   }, function(t, o, name)
@@ -161,6 +172,7 @@ local function orthonormal_rows(a)
   return q
 end
 
+---Writes an orthogonal matrix (Saxe et al. 2014), times gain; more dimensions count as columns.
 define("orthogonal_", {{"gain", "number", 1.0}}, function(t, o, name)
   if #t.shape < 2 then raise("ESHAPE", name, "at least 2 dimensions are needed") end
   local rows = t.shape[1]
@@ -172,6 +184,7 @@ define("orthogonal_", {{"gain", "number", 1.0}}, function(t, o, name)
   return fill(t, q:reshape(t.shape))
 end)
 
+---Draws from a normal distribution, and writes 0 to this share of each column.
 define("sparse_", {{"sparsity", "number", min = 0, max = 1}, {"std", "number", 0.01, min = 0}}, function(t, o, name)
   if #t.shape ~= 2 then raise("ESHAPE", name, ("a matrix is needed, not %d dimensions"):format(#t.shape)) end
   normal(t, 0, o.std)

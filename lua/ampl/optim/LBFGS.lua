@@ -193,6 +193,7 @@ function LBFGS:load_state_dict(state)
   if type(state) ~= "table" then
     raise("EARG", self.name, "load_state_dict: state must be a table, not " .. args.shown(state))
   end
+  self:verify_params()
   check_memory(self, state.memory)
   Optimizer.load_state_dict(self, state)
   self.memory = copied(state.memory)

@@ -33,7 +33,7 @@ local Optimizer = Class:extend("Optimizer")
 function Optimizer:define(name, spec)
   local class = self:extend(name)
   class.spec = spec
-  class.params = {{"params", "any"}, table.unpack(spec.params)}
+  class.params = {{"params", "parameters"}, table.unpack(spec.params)}
   class.parser = args.parser(spec.params)
   return class
 end
@@ -172,6 +172,10 @@ end
 ---Raises unless parameters and options, which anyone may write to, are of their kinds and in their ranges.
 ---@protected
 function Optimizer:verify() verify_groups(self, verify_options) end
+
+---The same for parameters alone.
+---@protected
+function Optimizer:verify_params() verify_groups(self) end
 
 local read_zero_grad = args.method("zero_grad", {{"set_to_none", "boolean", true}})
 local read_state = args.method("load_state_dict", {{"state", "dict"}})
@@ -354,7 +358,7 @@ function Optimizer:load_state_dict(state)
   end
 end
 
-function Optimizer:__tostring()
+local function describe(self)
   local lines = {self.name .. " ("}
   for g, group in ipairs(self.param_groups) do
     local names = {}
@@ -364,12 +368,22 @@ function Optimizer:__tostring()
     table.sort(names)
     for i, k in ipairs(names) do
       local v = group[k]
-      names[i] = k .. " = " .. (type(v) == "table" and "{" .. table.concat(v, ", ") .. "}" or tostring(v))
+      if type(v) == "table" then
+        local parts = {}
+        for at, e in ipairs(v) do parts[at] = tostring(e) end
+        v = "{" .. table.concat(parts, ", ") .. "}"
+      end
+      names[i] = k .. " = " .. tostring(v)
     end
     lines[#lines + 1] = ("  group %d: %d tensors, %s"):format(g, #group.params, table.concat(names, ", "))
   end
   lines[#lines + 1] = ")"
   return table.concat(lines, "\n")
+end
+
+function Optimizer:__tostring()
+  local ok, text = pcall(describe, self)                -- anyone may write the groups
+  return ok and text or self.name .. " (its param_groups are damaged)"
 end
 
 return Optimizer
