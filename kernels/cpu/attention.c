@@ -17,9 +17,9 @@
 
 /* ---------------------------------------------------------------- shared parts */
 
-attention_call ampl_cpu_attention_call(const ampl_tensor *q, const ampl_tensor *k, const ampl_tensor *v,
+attention_call ampl_cpu_attention_call(ampl_ctx *ctx, const ampl_tensor *q, const ampl_tensor *k, const ampl_tensor *v,
                                        const ampl_tensor *mask, const ampl_value *p) {
-  attention_call c = {.K = ampl_cpu_matrix_used(),
+  attention_call c = {.ctx = ctx, .K = ampl_cpu_matrix_used(),
                       .b = q->shape[0],
                       .h = q->shape[1],
                       .shared = k->shape[1],
@@ -234,6 +234,7 @@ static void forward_job (void *ud, int64_t job, int thread) {
   for (long i = 0; i < rows; i++) m.top[i] = -INFINITY, m.sum[i] = 0;
   memset(m.acc, 0, sizeof(float) * (size_t)(rows * c->f));
   for (long j0 = 0; j0 < c->s && attention_limit(c, i0, j0) + rows - 1 > 0; j0 += AMPL_ATTENTION_COLS) {
+    if (ampl_cpu_stop(c->ctx)) return;
     x.cols = least(AMPL_ATTENTION_COLS, c->s - j0);
     add_block(w, &m, &x, b, h, i0, j0, q, step * (w->dot ? 2 : 4));
   }
@@ -256,7 +257,7 @@ static ampl_status dense_rows (ampl_ctx *ctx, ampl_tensor *x, ampl_tensor **out)
 }
 
 static ampl_status run_forward (ampl_ctx *ctx, ampl_tensor *const *t, const ampl_args *in, ampl_tensor **out) {
-  forward w = {.c = ampl_cpu_attention_call(t[0], t[1], t[2], in->t[3], in->p), .y = out[0], .sums = out[1]};
+  forward w = {.c = ampl_cpu_attention_call(ctx, t[0], t[1], t[2], in->t[3], in->p), .y = out[0], .sums = out[1]};
   attention_call *c = &w.c;
   buffers unused;
   memset(out[2]->data, 0, 2 * sizeof(int64_t));

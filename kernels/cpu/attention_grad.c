@@ -63,7 +63,7 @@ static bool one_block (const attention_call *c) { return c->s <= AMPL_ATTENTION_
 /* sum(dy * y) of every row of a head; m->dy and m->dv serve as buffers */
 static void row_dots (const backward *w, const buffers *m, const place *at) {
   const attention_call *c = &w->c;
-  for (long i = 0; i < c->l; i++) {
+  for (long i = 0; i < c->l && !ampl_cpu_stop_at(c->ctx, i * c->f, c->f); i++) {
     long step;
     const float *dy =
         ampl_cpu_attention_rows(c, m->dy, w->dy->dtype, attention_row(w->dy, at->b, at->h, i), 0, 1, c->f, &step);
@@ -154,6 +154,7 @@ static void key_block (const backward *w, const buffers *m, place *at) {
   memset(m->dv, 0, sizeof(float) * (size_t)(at->cols * c->f));
   for (at->g = 0; at->g < w->group; at->g++)
     for (at->i0 = 0; at->i0 < c->l; at->i0 += w->rows) {
+      if (ampl_cpu_stop(c->ctx)) return;
       at->h = at->kv * w->group + at->g;
       at->rows = least(w->rows, c->l - at->i0);
       if (attention_limit(c, at->i0, at->j0) + at->rows - 1 > 0) add_block(w, m, at);
@@ -178,6 +179,7 @@ static void backward_job (void *ud, int64_t job, int thread) {
     row_dots(w, &m, &at);
   }
   for (at.j0 = 0; at.j0 < c->s; at.j0 += AMPL_ATTENTION_COLS) {
+    if (ampl_cpu_stop(c->ctx)) return;
     at.cols = least(AMPL_ATTENTION_COLS, c->s - at.j0);
     key_block(w, &m, &at);
   }
@@ -188,7 +190,7 @@ static void backward_job (void *ud, int64_t job, int thread) {
 
 /* Operands dy, q, k, v, y with rows without gaps inside, then sums, draw, mask */
 static ampl_status run (ampl_ctx *ctx, ampl_tensor *const *t, const ampl_args *in, ampl_tensor **out) {
-  backward w = {.c = ampl_cpu_attention_call(t[1], t[2], t[3], in->t[7], in->p),
+  backward w = {.c = ampl_cpu_attention_call(ctx, t[1], t[2], t[3], in->t[7], in->p),
                 .dy = t[0],
                 .y = t[4],
                 .sums = in->t[5]->data,

@@ -15,6 +15,7 @@ enum { AMPL_ATTENTION_ROWS = 128, AMPL_ATTENTION_COLS = 128 }; /* of a block; co
 
 /* The sizes of a call and what all heads share. */
 typedef struct attention_call {
+    ampl_ctx *ctx;
   const ampl_cpu_matrix *K;
   long b, h, shared, l, s, e, f;    /* q (b, h, l, e), k (b, shared, s, e), v (b, shared, s, f) */
   long nr;
@@ -26,7 +27,7 @@ typedef struct attention_call {
   uint64_t seed, first;
 } attention_call;
 
-attention_call ampl_cpu_attention_call(const ampl_tensor *q, const ampl_tensor *k, const ampl_tensor *v,
+attention_call ampl_cpu_attention_call(ampl_ctx *ctx, const ampl_tensor *q, const ampl_tensor *k, const ampl_tensor *v,
                                        const ampl_tensor *mask, const ampl_value *p);
 
 /* Row `row` of head (b, h) of a tensor of rank 4. */

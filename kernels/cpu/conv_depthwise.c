@@ -169,7 +169,7 @@ static void grad_job (void *ud, int64_t job, int thread) {
   (void)thread;
   for (long t = 0; t < a->r * a->s; t++) memset(sums + t * a->c, 0, sizeof(float) * (size_t)c);
   for (long n = q * w->chunk; n < end; n++)
-    for (long y = 0; y < a->oh; y++)
+    for (long y = 0; y < a->oh && !ampl_cpu_stop(a->ctx); y++)
       for (long i = 0; i < a->r; i++) {
         const long row = y * w->row.step + w->row.at[i];
         if (row < 0 || row >= a->h) continue;

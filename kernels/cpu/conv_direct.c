@@ -223,6 +223,7 @@ static void lines (const job *j, long images, long g, long c0, long c1) {
     for (long i = 0, x = 0, h; i < even.n; i++, x += h) {
       long quad[4] = {0};
       h = d->flat ? least(d->mr, length - x) : tile_height(even, i);
+      if (ampl_cpu_stop_at(d->a->ctx, i * d->mr * d->depth, d->mr * d->depth)) return;
       for (long q = 0; q < (d->flat ? h : 1); q += 4) {
         quad[q / 4] = pixel_offset(j, &at);
         advance(j, &at, d->flat ? 4 : h);
@@ -270,7 +271,7 @@ static ampl_status run (direct *d, const ampl_cpu_image *in) {
 static void fill (const direct *d) {
   const long size = element_size(d->out.dtype), c = d->groups * d->out_group;
   for (long n = 0; n < d->n; n++)
-    for (long y = 0; y < d->gh; y++)
+    for (long y = 0; y < d->gh && !ampl_cpu_stop(d->a->ctx); y++)
       for (long x = 0; x < d->gw; x++) {
         char *p = (char *)d->out.p + (n * d->out.image + y * d->out.row + x * d->out.pixel) * size;
         if (!d->bias) memset(p, 0, (size_t)(c * size));

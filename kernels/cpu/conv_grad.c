@@ -148,6 +148,7 @@ static void images (const job *j, long n0, long n1, long column, bool acc) {
       j->run[i] = row / a->oh * image + row % a->oh * a->stride[0] * p.row;
     }
     for (long panel = j->first_panel; panel < j->last_panel; panel++) {
+      if (ampl_cpu_stop(a->ctx)) return;
       const long k = panel % group_panels(w) * w->nr, cols = least(w->nr, kg - k);
       pack_dy(j, n0, y, n, panel / group_panels(w) * kg + k, cols);
       products(j, &p, in, n / w->unit, panel, column, cols, acc || y > 0);

@@ -117,7 +117,7 @@ ampl_status ampl_cpu_conv_f64_forward (const ampl_cpu_conv *a, const ampl_cpu_im
 
 /* dx begins as the bias, or zero; relu comes at the end */
 static void fill (const ampl_cpu_conv *a, const ampl_cpu_image *dx, bool at_end) {
-  for (long i = 0; i < a->n * a->h * a->w; i++) {
+  for (long i = 0; i < a->n * a->h * a->w && !ampl_cpu_stop_at(a->ctx, i * a->c, a->c); i++) {
     double *p = (double *)dx->p + i / (a->h * a->w) * dx->image + i / a->w % a->h * dx->row + i % a->w * dx->pixel;
     for (long c = 0; c < a->c; c++)
       if (at_end) p[c] = p[c] < 0 ? 0 : p[c];

@@ -73,7 +73,7 @@ static void filter_job (void *ud, int64_t panel, int thread) {
   const long nr = p->nr, j = panel * nr;
   const filter_view w = ampl_cpu_filter_view(p->a, p->w, p->backward, 0);
   float *part = (float *)(p->buffers + thread * p->buffer_bytes), *tmp = part + 9 * AT_ONCE * nr;
-  for (long c = 0; c < p->ci; c += AT_ONCE) {
+  for (long c = 0; c < p->ci && !ampl_cpu_stop(p->a->ctx); c += AT_ONCE) {
     ampl_cpu_pack_filter(p->K, &w, part, AT_ONCE * nr, nr, 3, three, 3, three, c, AT_ONCE, j, least(nr, p->co - j),
                          tmp);
     for (long i = 0; i < AT_ONCE; i++)
@@ -91,7 +91,7 @@ static void apply_job (void *ud, int64_t number, int thread) {
     const ampl_cpu_window in = window_of(p->in, &p->t, first + i, p->ih, p->iw, p->ci, 6, p->pad);
     p->W->input(v + i * p->ci, nb * p->ci, &in);
   }
-  for (long q = 0; q < POINTS; q++)
+  for (long q = 0; q < POINTS && !ampl_cpu_stop(p->a->ctx); q++)
     ampl_cpu_panels_product(p->K, nb, p->co, p->ci, v + q * nb * p->ci, p->ci, p->u + q * p->panels * p->nr * p->ci,
                             m + q * nb * p->co, p->co, false);
   for (long i = 0; i < nb; i++) {

@@ -98,10 +98,8 @@ static ampl_status zero(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   const int64_t nothing = 0;
   ampl_tensor *y = out[0];
   (void)in;
-  if (y->flags & AMPL_T_CONTIGUOUS && y->numel > 0) {
-    memset(y->data, 0, (size_t)y->numel * ampl_dtype_size((ampl_dtype)y->dtype));
-    return AMPL_OK;
-  }
+  if (y->flags & AMPL_T_CONTIGUOUS && y->numel > 0)
+    return ampl_cpu_zero(ctx, y->data, (size_t)y->numel * ampl_dtype_size((ampl_dtype)y->dtype));
   const ampl_tensor x = {.dtype = y->dtype, .numel = 1, .data = (void *)(uintptr_t)&nothing};
   return move(ctx, y, &x);
 }

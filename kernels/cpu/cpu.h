@@ -79,10 +79,14 @@ void  ampl_cpu_scratch_put(ampl_ctx *ctx, void *p, size_t bytes);
 typedef void (*ampl_cpu_job_fn)(void *ud, int64_t job, int thread);
 AMPL_CPU_CHECKED ampl_status ampl_cpu_parallel(ampl_ctx *ctx, int threads, int64_t jobs, ampl_cpu_job_fn fn, void *ud);
 
-/* For jobs, and loops on the calling thread, that take longer than some 20 ms; to be asked every 16K
-   elements or so.  In a job: true: leave, and ampl_cpu_parallel will return AMPL_EINTR. */
+/* For jobs, and loops on the calling thread, that may take longer than some 20 ms: whether to leave.  In
+   a job that is all: ampl_cpu_parallel will return AMPL_EINTR. */
 bool ampl_cpu_stop(ampl_ctx *ctx);
-/* On the calling thread: AMPL_EINTR, with its text, or AMPL_OK. */
+/* The same at element `pos` of a loop that goes on by `step`; it looks about every 16K elements. */
+static inline bool ampl_cpu_stop_at(ampl_ctx *ctx, int64_t pos, int64_t step) {
+  return (pos & ((1 << 14) - 1)) < step && ampl_cpu_stop(ctx);
+}
+/* On the calling thread: AMPL_EINTR, with its text, once a loop was left; else AMPL_OK. */
 AMPL_CPU_CHECKED ampl_status ampl_cpu_poll(ampl_ctx *ctx);
 
 #endif

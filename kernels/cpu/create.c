@@ -5,28 +5,32 @@
 
 #include <string.h>
 
-enum { BLOCK = 512 };
+enum { BLOCK = 512, SOME = 1 << 20 };
 
 /* Every element of y, which is fresh and without gaps, gets the one value of x. */
-static ampl_status fill(ampl_tensor *y, const ampl_tensor *x) {
+static ampl_status fill(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor *x) {
   uint64_t value = 0;
   if (y->numel == 0) return AMPL_OK;
   ampl_cpu_scalar(x, y->dtype, &value);
-  ampl_cpu_fill(ampl_dtype_size((ampl_dtype)y->dtype), y->data, y->numel, &value);
+  const size_t size = ampl_dtype_size((ampl_dtype)y->dtype);
+  for (int64_t at = 0, n; at < y->numel; at += n) {
+    n = y->numel - at < SOME ? y->numel - at : SOME;
+    ampl_cpu_fill(size, (char *)y->data + at * (int64_t)size, n, &value);
+    if (n == SOME) AMPL_TRY(ampl_cpu_poll(ctx));
+  }
   return AMPL_OK;
 }
 
 static ampl_status zeros(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
-  (void)ctx, (void)in;
-  if (out[0]->numel > 0) memset(out[0]->data, 0, (size_t)out[0]->numel * ampl_dtype_size((ampl_dtype)out[0]->dtype));
-  return AMPL_OK;
+  (void)in;
+  return ampl_cpu_zero(ctx, out[0]->data, (size_t)out[0]->numel * ampl_dtype_size((ampl_dtype)out[0]->dtype));
 }
 
 static ampl_status ones(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   int64_t one = 1;
   const ampl_tensor x = {.dtype = AMPL_I64, .numel = 1, .data = &one};
-  (void)ctx, (void)in;
-  return fill(out[0], &x);
+  (void)in;
+  return fill(ctx, out[0], &x);
 }
 
 static ampl_status empty(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
@@ -39,7 +43,7 @@ static ampl_status full(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   const ampl_tensor *value = in->t[in->nt - 1];
   if (value->numel != 1)
     return ampl_error(ctx, AMPL_ESHAPE, "fill_value must be one number, it is %s", ampl_tensor_text(ctx, value));
-  return fill(out[0], value);
+  return fill(ctx, out[0], value);
 }
 
 /* ------------------------------------------------------------------------------------------------ ranges ---------- */
@@ -51,13 +55,12 @@ static ampl_status arange(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out)
   const int64_t size = (int64_t)ampl_dtype_size((ampl_dtype)y->dtype);
   bool whole = true;
   number start = {.i = 0}, step = {.i = 1};
-  (void)ctx;
   for (int k = 0; k < 3; k++) whole &= !t[k] || t[k]->dtype == AMPL_I64;
   const ampl_cpu_work w = whole ? AMPL_WORK_I64 : AMPL_WORK_F64;
   if (!whole) start.f = 0, step.f = 1;
   if (t[1]) ampl_cpu_widen(w, &start, t[0]->dtype, t[0]->data, 1, 1);
   if (t[2]) ampl_cpu_widen(w, &step, t[2]->dtype, t[2]->data, 1, 1);
-  for (int64_t pos = 0; pos < y->numel; pos += BLOCK) {
+  for (int64_t pos = 0; pos < y->numel && !ampl_cpu_stop_at(ctx, pos, BLOCK); pos += BLOCK) {
     number v[BLOCK];
     const int64_t n = y->numel - pos < BLOCK ? y->numel - pos : BLOCK;
     for (int64_t i = 0; i < n; i++) {
@@ -66,7 +69,7 @@ static ampl_status arange(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out)
     }
     ampl_cpu_narrow(w, v, y->dtype, (char *)y->data + pos * size, 1, n);
   }
-  return AMPL_OK;
+  return ampl_cpu_poll(ctx);
 }
 
 /* Each half is counted from its own end, so that both ends are exact. */
@@ -75,8 +78,7 @@ static ampl_status linspace(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **ou
   const double start = in->p[0].f, end = in->p[1].f;
   const int64_t steps = y->numel, size = (int64_t)ampl_dtype_size((ampl_dtype)y->dtype);
   const double step = steps > 1 ? (end - start) / (double)(steps - 1) : 0;
-  (void)ctx;
-  for (int64_t pos = 0; pos < steps; pos += BLOCK) {
+  for (int64_t pos = 0; pos < steps && !ampl_cpu_stop_at(ctx, pos, BLOCK); pos += BLOCK) {
     double v[BLOCK];
     const int64_t n = steps - pos < BLOCK ? steps - pos : BLOCK;
     for (int64_t i = 0; i < n; i++) {
@@ -85,7 +87,7 @@ static ampl_status linspace(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **ou
     }
     ampl_cpu_narrow(AMPL_WORK_F64, v, y->dtype, (char *)y->data + pos * size, 1, n);
   }
-  return AMPL_OK;
+  return ampl_cpu_poll(ctx);
 }
 
 static ampl_status eye(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {

@@ -5,6 +5,7 @@
  * are read as they are, arithmetic is f32, and what is kept for each row is f64. */
 #include "isa/norm.h"
 #include "isa/softmax.h"
+#include "move.h"
 #include "op.h"
 #include "reduce.h"
 
@@ -17,6 +18,7 @@ enum { BLOCK = AMPL_FOLD_BLOCK, TILE = AMPL_FOLD_COLS / 2, ROWS = AMPL_FOLD_ROWS
 
 typedef struct task {
   ampl_cpu_work   work;
+  ampl_ctx       *ctx;
   int64_t         classes, rows;
   ampl_cpu_stream row, along;   /* of x: where rows begin; the classes of one */
   ampl_cpu_stream drow, dalong; /* of dx */
@@ -54,6 +56,7 @@ static ampl_status read_labels (ampl_ctx *ctx, const ampl_tensor *labels, int64_
   ampl_cpu_streams(1, &labels, labels->ndim, labels->shape, false, &s);
   for (int64_t pos = 0; pos < t->rows; pos += BLOCK) {
     int64_t len = at_most(BLOCK, t->rows - pos);
+    if (ampl_cpu_stop_at(ctx, pos, BLOCK)) return ampl_cpu_poll(ctx);
     const int64_t *v = ampl_cpu_load(&s, AMPL_WORK_I64, 0, pos, len, t->label + pos);
     for (int64_t i = 0; i < len; i++) {
       int64_t label = v[i];
@@ -70,6 +73,7 @@ static int64_t align (int64_t bytes) { return (bytes + 63) / 64 * 64; }
 /* Memory, labels and weights; x is a tensor or only a shape (data NULL). */
 static ampl_status begin (ampl_ctx *ctx, task *t, int ndim, const int64_t *shape, const ampl_tensor *labels,
                           const ampl_tensor *weight, int64_t ignore) {
+  t->ctx = ctx;
   t->classes = shape[ndim > 1];
   t->rows = labels->numel;
   int64_t rows = align(t->rows * 8), classes = align(t->classes * 8);
@@ -185,6 +189,7 @@ static void row_job (void *ud, int64_t r, int thread) {
   int64_t first = ampl_cpu_offset(&t->row, r);
   for (int64_t c = 0; c < t->classes; c += BLOCK) {
     int64_t n = at_most(BLOCK, t->classes - c);
+    if (c > 0 && ampl_cpu_stop_at(t->ctx, c, BLOCK)) return;
     const void *x = ampl_cpu_load(&t->along, t->work, first, c, n, buf);
     ampl_cpu_fold_row(AMPL_FOLD_LOG_SUM_EXP, t->work, 0, x, n, &one);
     ampl_cpu_fold_merge(AMPL_FOLD_LOG_SUM_EXP, t->work, &all, c, &one, n, 1);
@@ -218,6 +223,7 @@ static void tile_job (void *ud, int64_t job, int thread) {
   int64_t r, ld, m = tile_of(t, job, &r), step = t->along.stride[0];
   for (int64_t c = 0; c < t->classes; c += ROWS) {
     int64_t rows = at_most(ROWS, t->classes - c);
+    if (c > 0 && ampl_cpu_stop_at(t->ctx, c * m, ROWS * m)) return;
     const void *x = ampl_cpu_load_rows(&t->row, t->work, c * step, step, r, rows, m, buf, &ld);
     ampl_cpu_fold_cols(AMPL_FOLD_LOG_SUM_EXP, t->work, 0, x, ld, rows, m, c ? some : all);
     if (c) ampl_cpu_fold_merge(AMPL_FOLD_LOG_SUM_EXP, t->work, all, c, some, rows, m);
@@ -323,6 +329,7 @@ static void back_row_job (void *ud, int64_t r, int thread) {
   constants k = label == IGNORED ? (constants){0, 0, 0, 0} : constants_of(t, r);
   for (int64_t c = 0; c < t->classes; c += BLOCK) {
     int64_t n = at_most(BLOCK, t->classes - c);
+    if (c > 0 && ampl_cpu_stop_at(t->ctx, c, BLOCK)) return;
     void *y = ampl_cpu_target(&t->dalong, t->work, to, c, n, buf);
     if (label == IGNORED) {
       memset(y, 0, (size_t)n * ampl_cpu_work_size(t->work));
@@ -376,6 +383,7 @@ static void back_tile_job (void *ud, int64_t job, int thread) {
     a[j] = (float)k[j].a, b[j] = (float)k[j].b;
   }
   for (int64_t c = 0; c < t->classes; c += ROWS) {
+    if (c > 0 && ampl_cpu_stop_at(t->ctx, c * m, ROWS * m)) return;
     int64_t rows = at_most(ROWS, t->classes - c), ldx, ldy;
     const void *x = ampl_cpu_load_rows(&t->row, t->work, c * from, from, r, rows, m, buf, &ldx);
     void *y = ampl_cpu_target_rows(&t->drow, t->work, c * to, to, r, m, buf, &ldy);
@@ -419,7 +427,7 @@ static ampl_status class_targets (ampl_ctx *ctx, const ampl_args *in, ampl_tenso
   task t = {.work = work_of(x), .smoothing = in->p[1].f};
   AMPL_TRY(begin(ctx, &t, x->ndim, x->shape, in->t[1], in->t[2], in->p[0].i));
   lay_out(&t, x, out[0]);
-  for (int64_t r = 0; r < t.rows; r++) {
+  for (int64_t r = 0; r < t.rows && !ampl_cpu_stop_at(ctx, r * t.classes, t.classes); r++) {
     int64_t first = ampl_cpu_offset(&t.drow, r);
     for (int64_t c = 0; c < t.classes; c++) {
       bool counts = t.label[r] != IGNORED;
@@ -428,7 +436,7 @@ static ampl_status class_targets (ampl_ctx *ctx, const ampl_args *in, ampl_tenso
     }
   }
   end(ctx, &t);
-  return AMPL_OK;
+  return ampl_cpu_poll(ctx);
 }
 
 /* ------------------------------------------------------------------------------------------------ nll_loss -------- */
@@ -439,13 +447,13 @@ static ampl_status nll_loss (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **o
   task t = {.work = work_of(x)};
   AMPL_TRY(begin(ctx, &t, x->ndim, x->shape, in->t[1], in->t[2], in->p[0].i));
   lay_out(&t, x, NULL);
-  for (int64_t r = 0; r < t.rows; r++)
+  for (int64_t r = 0; r < t.rows && !ampl_cpu_stop_at(ctx, r, 1); r++)
     t.loss[r] = t.label[r] == IGNORED ? 0 : -t.weight[t.label[r]] * value(&t, ampl_cpu_offset(&t.row, r), t.label[r]);
   double total = total_weight(&t);
   store_scalar(out[1], total);
   store_loss(&t, in->p[1].i, total, out[0]);
   end(ctx, &t);
-  return AMPL_OK;
+  return ampl_cpu_poll(ctx);
 }
 
 /* Operands dy, target, weight, total; parameters shape, ignore_index, reduction, dtype */
@@ -454,12 +462,16 @@ static ampl_status nll_loss_backward (ampl_ctx *ctx, const ampl_args *in, ampl_t
   task t = {.work = work_of(dx)};
   AMPL_TRY(begin(ctx, &t, dx->ndim, dx->shape, in->t[1], in->t[2], in->p[1].i));
   lay_out(&t, dx, dx);
-  memset(dx->data, 0, (size_t)dx->numel * ampl_dtype_size((ampl_dtype)dx->dtype));
+  const ampl_status s = ampl_cpu_zero(ctx, dx->data, (size_t)dx->numel * ampl_dtype_size((ampl_dtype)dx->dtype));
+  if (s != AMPL_OK) {
+    end(ctx, &t);
+    return s;
+  }
   spread_gradient(&t, in->t[0], in->p[2].i, in->t[3]);
-  for (int64_t r = 0; r < t.rows; r++)
+  for (int64_t r = 0; r < t.rows && !ampl_cpu_stop_at(ctx, r, 1); r++)
     if (t.label[r] != IGNORED) set(&t, ampl_cpu_offset(&t.drow, r), t.label[r], -t.weight[t.label[r]] * t.loss[r]);
   end(ctx, &t);
-  return AMPL_OK;
+  return ampl_cpu_poll(ctx);
 }
 
 const ampl_kernel ampl_cpu_cross_entropy_kernels[] = {

@@ -50,13 +50,13 @@ static ampl_status embedding_factor(ampl_ctx *ctx, const ampl_args *in, ampl_ten
   int64_t rows = out[0]->shape[0];
   ampl_cpu_groups g;
   AMPL_TRY(uses_get(ctx, in->t[1], rows, &g));
-  for (int64_t r = 0; r < rows; r++) {
+  for (int64_t r = 0; r < rows && !ampl_cpu_stop_at(ctx, r, 1); r++) {
     int64_t uses = g.start[r + 1] - g.start[r];
     double factor = r == in->p[0].i ? 0 : in->p[1].i && uses > 0 ? 1 / (double)uses : 1;
     ampl_cpu_narrow(AMPL_WORK_F64, &factor, out[0]->dtype, ampl_cpu_at(out[0], r), 1, 1);
   }
   ampl_cpu_groups_put(ctx, &g);
-  return AMPL_OK;
+  return ampl_cpu_poll(ctx);
 }
 
 const ampl_kernel ampl_cpu_embedding_kernels[] = {{"embedding", AMPL_DTYPE_NONE, embedding},

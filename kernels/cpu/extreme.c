@@ -12,6 +12,7 @@ enum { BLOCK = AMPL_FOLD_BLOCK, TILE = AMPL_FOLD_COLS, CHUNK = 1 << 16 };
 typedef struct best { ampl_cpu_cell v; int64_t at; } best;
 
 typedef struct search {
+  ampl_ctx       *ctx;
   bool            least;
   ampl_cpu_work   work;
   int64_t         base;         /* what the first position is called */
@@ -44,7 +45,7 @@ static ampl_cpu_cell cell (const search *s, const void *x, int64_t i) {
 /* The best of positions from ... to - 1 of a line that begins at `first` */
 static best best_in (const search *s, int64_t first, int64_t from, int64_t to, void *buf) {
   best b = {{0}, -1};
-  for (int64_t pos = from; pos < to; pos += BLOCK) {
+  for (int64_t pos = from; pos < to && !ampl_cpu_stop_at(s->ctx, pos - from, BLOCK); pos += BLOCK) {
     int64_t len = at_most(BLOCK, to - pos);
     const void *x = ampl_cpu_load(&s->along, s->work, first, pos, len, buf);
     if (s->work == AMPL_WORK_F32) {
@@ -109,6 +110,7 @@ static void tile_job (void *ud, int64_t job, int thread) {
   memset(value, 0, sizeof value);
   memset(at, 0, sizeof at);
   for (int64_t k = 0; k < s->n; k++) {
+    if (ampl_cpu_stop_at(s->ctx, k * m, m)) return;
     const void *x = ampl_cpu_load(&s->x, s->work, k * s->along.stride[0], line, m, buf);
     if (s->work == AMPL_WORK_F32) {
       folds()->best_cols[s->least](x, m, (int32_t)k, value, at);
@@ -130,6 +132,7 @@ static void lines_of(ampl_ctx *ctx, search *s, const ampl_tensor *x, int64_t dim
                      ampl_tensor *at) {
   int64_t shape[AMPL_RANK_MAX], stride[3][AMPL_RANK_MAX] = {{0}};
   int nd = 0;
+  s->ctx = ctx;
   s->work = ampl_cpu_work_of(x->dtype);
   s->base = ampl_index_base(ctx);
   s->x = (ampl_cpu_stream){.data = x->data, .dtype = x->dtype};
@@ -220,15 +223,17 @@ static uint64_t key_of (const search *s, ampl_cpu_cell v) {
 
 static bool before (entry a, entry b) { return a.key < b.key || (a.key == b.key && a.at < b.at); }
 
-/* The k-th entry in order, by narrowing down; pivots from a fixed sequence, as no input should be the worst case */
-static entry nth (entry *x, int64_t n, int64_t k) {
+/* The k-th entry in order, by narrowing down; pivots from a fixed sequence, as no input should be the worst case.  Its
+ * place is -1 after an interrupt. */
+static entry nth (ampl_ctx *ctx, entry *x, int64_t n, int64_t k) {
   uint64_t random = 0x9e3779b97f4a7c15u;
-  int64_t lo = 0, hi = n - 1;
+  int64_t lo = 0, hi = n - 1, turns = 0;
   while (lo < hi) {
     random = random * 6364136223846793005u + 1442695040888963407u;
     entry pivot = x[lo + (int64_t)((random >> 33) % (uint64_t)(hi - lo + 1))];
     int64_t i = lo, j = hi;
     while (i <= j) {
+      if (ampl_cpu_stop_at(ctx, turns++, 1)) return (entry){0, -1};
       while (before(x[i], pivot)) i++;
       while (before(pivot, x[j])) j--;
       if (i <= j) {
@@ -251,6 +256,7 @@ static void median_job (void *ud, int64_t line, int thread) {
   int64_t first = ampl_cpu_offset(&s->x, line), at = -1;
   for (int64_t pos = 0; pos < s->n && at < 0; pos += BLOCK) {
     int64_t len = at_most(BLOCK, s->n - pos);
+    if (ampl_cpu_stop_at(s->ctx, pos, BLOCK)) return;
     const void *v = ampl_cpu_load(&s->along, s->work, first, pos, len, buf);
     for (int64_t i = 0; i < len && at < 0; i++) {
       ampl_cpu_cell c = cell(s, v, i);
@@ -258,7 +264,8 @@ static void median_job (void *ud, int64_t line, int thread) {
       else x[pos + i] = (entry){key_of(s, c), pos + i};
     }
   }
-  if (at < 0) at = nth(x, s->n, (s->n - 1) / 2).at;
+  if (at < 0) at = nth(s->ctx, x, s->n, (s->n - 1) / 2).at;
+  if (at < 0) return;
   const void *v = ampl_cpu_load(&s->along, s->work, first, at, 1, buf);
   if (s->at.data) {
     int64_t shown = at + s->base;

@@ -314,6 +314,7 @@ static void run_block (const plan *p, const block *b) {
   const int layout = p->a_order == BY_COLUMNS ? AMPL_CPU_COLS : AMPL_CPU_ROWS;
   for (long j = 0; j < b->cols; j += p->nr) {
     const long w = least(p->nr, b->cols - j);
+    if (j > 0 && ampl_cpu_stop(p->g.ctx)) return;
     ampl_cpu_tile t = {.runs = 1, .run_len = b->steps, .n = (int)w};
     take_panel(p, b, j, w, &t);
     const ampl_cpu_tile_fn *kernel = p->K->tile[p->dot][layout][vectors_for(p->K, w)];
@@ -352,6 +353,7 @@ static void run_part (const plan *p, long m0, long m1, long n0, long n1, char *s
   for (long row = m0; row < m1; row += mc)
     for (long col = n0; col < n1; col += nc)
       for (long q = 0; q < p->nk; q++) {
+        if (q + col + row > m0 + n0 && ampl_cpu_stop(g->ctx)) return;
         block b = {.row = row, .rows = least(mc, m1 - row), .col = col, .cols = least(nc, n1 - col),
                    .k = q * p->kc, .first = q == 0, .last = q == p->nk - 1};
         b.k_len = least(p->kc, g->k - b.k);

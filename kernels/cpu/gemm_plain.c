@@ -82,6 +82,7 @@ static void run_f64 (void *ud, int64_t job, int thread) {
   g.c = (double *)g.c + bx * g.c_batch[0] + by * g.c_batch[1];
   if (g.copy) g.copy = (double *)g.copy + bx * g.copy_batch[0] + by * g.copy_batch[1];
   for (long p = 0; p == 0 || p < g.k; p += KC) {
+    if (p > 0 && ampl_cpu_stop(g.ctx)) return;
     const long k = least(KC, g.k - p);
     pack_f64(panels, b + p * g.b_row + n0 * g.b_col, g.b_row, g.b_col, k, n);
     for (long y = m0; y < m1; y += TILE)
@@ -124,6 +125,7 @@ ampl_status ampl_cpu_gemm_f64 (const ampl_cpu_gemm_args *g) {
     type *c = (type *)g->c + x * g->c_batch[0] + y * g->c_batch[1] + i * g->c_row;                  \
     (void)thread;                                                                                  \
     for (long j = 0; j < g->n; j++) {                                                              \
+      if (ampl_cpu_stop_at(g->ctx, j * g->k, g->k)) return;                                        \
       sum_type sum = g->acc ? (sum_type)c[j] : 0;                                                  \
       for (long p = 0; p < g->k; p++)                                                              \
         sum += (sum_type)a[p * g->a_col] * (sum_type)b[p * g->b_row + j * g->b_col];                \

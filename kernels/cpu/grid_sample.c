@@ -77,6 +77,7 @@ static void taps_of(const side *s, double grid, taps *t) {
 }
 
 typedef struct sampling {
+  ampl_ctx *ctx;
   const ampl_tensor *x, *grid, *dy;
   ampl_tensor *y, *dx, *dgrid;
   side         side[2];                 /* height, width */
@@ -108,6 +109,7 @@ static void sample_job(void *ud, int64_t i, int thread) {
   for (int64_t oh = 0; oh < y->shape[2]; oh++)
     for (int64_t ow = 0; ow < y->shape[3]; ow++) {
       taps t[2];
+      if (ampl_cpu_stop_at(w->ctx, (oh * y->shape[3] + ow) * y->shape[1], y->shape[1])) return;
       read_taps(w, i, oh, ow, t);
       for (int64_t c = 0; c < y->shape[1]; c++) {
         double sum = 0;
@@ -147,6 +149,7 @@ static void backward_job(void *ud, int64_t i, int thread) {
     for (int64_t ow = 0; ow < dy->shape[3]; ow++) {
       taps t[2];
       double dgrid[2] = {0, 0};
+      if (ampl_cpu_stop_at(w->ctx, (oh * dy->shape[3] + ow) * dy->shape[1], dy->shape[1])) return;
       read_taps(w, i, oh, ow, t);
       for (int64_t c = 0; c < dy->shape[1]; c++)
         spread(w, i, c, t,
@@ -165,13 +168,13 @@ static void sides_of(sampling *w, const ampl_value *p) {
 }
 
 static ampl_status grid_sample(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
-  sampling w = {.x = in->t[0], .grid = in->t[1], .y = out[0]};
+  sampling w = {.ctx = ctx, .x = in->t[0], .grid = in->t[1], .y = out[0]};
   sides_of(&w, in->p);
   return ampl_cpu_parallel(ctx, ampl_cpu_threads_for(ctx, (double)w.y->numel * 40), w.x->shape[0], sample_job, &w);
 }
 
 static ampl_status grid_sample_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
-  sampling w = {.dy = in->t[0], .x = in->t[1], .grid = in->t[2], .dx = out[0], .dgrid = out[1]};
+  sampling w = {.ctx = ctx, .dy = in->t[0], .x = in->t[1], .grid = in->t[2], .dx = out[0], .dgrid = out[1]};
   sides_of(&w, in->p);
   int threads = ampl_cpu_threads_for(ctx, (double)w.dy->numel * 80);
   int64_t image = w.x->shape[1] * w.x->shape[2] * w.x->shape[3];

@@ -12,9 +12,15 @@ ampl_status ampl_cpu_groups_get(ampl_ctx *ctx, const int64_t *dest, int64_t n, i
   if (!g->start) return ampl_error(ctx, AMPL_ENOMEM, "no memory to sort %lld positions", (long long)n);
   g->order = g->start + ndest + 1;
   memset(g->start, 0, (size_t)(ndest + 1) * sizeof *g->start);
-  for (int64_t k = 0; k < n; k++) g->start[dest[k] + 1]++;
-  for (int64_t r = 0; r < ndest; r++) g->start[r + 1] += g->start[r];
-  for (int64_t k = 0; k < n; k++) g->order[g->start[dest[k]]++] = k;
+  for (int64_t k = 0; k < n && !ampl_cpu_stop_at(ctx, k, 1); k++) g->start[dest[k] + 1]++;
+  ampl_status s = ampl_cpu_poll(ctx);
+  for (int64_t r = 0; s == AMPL_OK && r < ndest; r++) g->start[r + 1] += g->start[r];
+  for (int64_t k = 0; s == AMPL_OK && k < n && !ampl_cpu_stop_at(ctx, k, 1); k++) g->order[g->start[dest[k]]++] = k;
+  if (s == AMPL_OK) s = ampl_cpu_poll(ctx);
+  if (s != AMPL_OK) {
+    ampl_cpu_groups_put(ctx, g);
+    return s;
+  }
   memmove(g->start + 1, g->start, (size_t)ndest * sizeof *g->start);    /* every start has moved to the next one's */
   g->start[0] = 0;
   return AMPL_OK;
@@ -31,6 +37,7 @@ ampl_cpu_stream ampl_cpu_stream_1d(int64_t n, int64_t stride) {
 enum { CHUNK = 512 };                   /* elements of a destination summed at a time */
 
 typedef struct adding {
+  ampl_ctx *ctx;
   const ampl_cpu_adding *a;
   const ampl_cpu_groups *g;
   const ampl_cpu_rows   *rows;
@@ -61,7 +68,7 @@ static void sum_floats(const adding *w, int64_t r, char *dst, int64_t to_step, i
   if (!a->fresh) ampl_cpu_widen(AMPL_WORK_F64, base, a->dtype, dst, to_step, n);
   if (!a->fresh && factor == 1) memcpy(sum, base, (size_t)n * sizeof *sum);
   else memset(sum, 0, (size_t)n * sizeof *sum);
-  for (int64_t k = begin; k < end; k++)
+  for (int64_t k = begin; k < end && !ampl_cpu_stop_at(w->ctx, (k - begin) * n, n); k++)
     add_floats(w, a->src + (from + ampl_cpu_offset(&a->source, g->order[k])) * w->size, from_step, n, sum);
   if (factor != 1)
     for (int64_t i = 0; i < n; i++) sum[i] = a->fresh ? factor * sum[i] : base[i] + factor * sum[i];
@@ -75,6 +82,7 @@ static void sum_integers(const adding *w, int64_t r, char *dst, int64_t to_step,
   uint64_t sum[CHUNK], x[CHUNK], factor = (uint64_t)(int64_t)a->alpha;  /* unsigned: it wraps around */
   for (int64_t i = 0; i < n; i++) sum[i] = 0;
   for (int64_t k = g->start[r]; k < g->start[r + 1]; k++) {
+    if (ampl_cpu_stop_at(w->ctx, (k - g->start[r]) * n, n)) return;
     const char *src = a->src + (from + ampl_cpu_offset(&a->source, g->order[k])) * w->size;
     ampl_cpu_widen(AMPL_WORK_I64, x, a->dtype, src, from_step, n);
     for (int64_t i = 0; i < n; i++) sum[i] += factor * x[i];
@@ -118,7 +126,7 @@ static void job(void *ud, int64_t i, int thread) {
 }
 
 ampl_status ampl_cpu_add_groups(ampl_ctx *ctx, const ampl_cpu_adding *a, const ampl_cpu_groups *g) {
-  adding w = {a, g, AMPL_CPU_BEST(ampl_cpu_rows), 1, (int64_t)ampl_dtype_size((ampl_dtype)a->dtype)};
+  adding w = {ctx, a, g, AMPL_CPU_BEST(ampl_cpu_rows), 1, (int64_t)ampl_dtype_size((ampl_dtype)a->dtype)};
   if (a->part[0].n == 0 || g->ndest == 0) return AMPL_OK;
   w.each = (g->ndest + 63) / 64;
   double work = ((double)g->n + (double)g->ndest / 8) * ((double)a->part[0].n / 4 + 8);

@@ -11,6 +11,7 @@ typedef struct side {
 } side;
 
 typedef struct patches {
+  ampl_ctx *ctx;
   side    h, w;
   int64_t channels;                     /* of all images together: a job each */
   size_t  size;
@@ -52,6 +53,7 @@ static void im2col_job(void *ud, int64_t c, int thread) {
       inside(&w->h, i, &h0, &h1);
       inside(&w->w, j, &w0, &w1);
       for (int64_t oh = 0; oh < w->h.windows; oh++, y += row) {
+        if (ampl_cpu_stop_at(w->ctx, oh * w->w.windows, w->w.windows)) return;
         if (oh < h0 || oh >= h1 || w0 == w1) {
           memset(y, 0, (size_t)row);
           continue;
@@ -67,7 +69,7 @@ static void im2col_job(void *ud, int64_t c, int thread) {
 
 static ampl_status im2col(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   const ampl_tensor *x = in->t[0];
-  patches w = {.h = side_of(in->p, 0, x->shape[x->ndim - 2]), .w = side_of(in->p, 1, x->shape[x->ndim - 1]),
+  patches w = {.ctx = ctx, .h = side_of(in->p, 0, x->shape[x->ndim - 2]), .w = side_of(in->p, 1, x->shape[x->ndim - 1]),
                .channels = x->shape[x->ndim - 3] * (x->ndim == 4 ? x->shape[0] : 1), .image = x, .y = out[0]->data,
                .size = ampl_dtype_size((ampl_dtype)x->dtype)};
   if (out[0]->numel == 0) return AMPL_OK;
@@ -87,6 +89,7 @@ static void fold_job(void *ud, int64_t c, int thread) {
       inside(&w->h, i, &h0, &h1);
       inside(&w->w, j, &w0, &w1);
       for (int64_t oh = 0; oh < w->h.windows; oh++, x += w->w.windows * size) {
+        if (ampl_cpu_stop_at(w->ctx, oh * w->w.windows, w->w.windows)) return;
         if (oh < h0 || oh >= h1) continue;
         int64_t ih = oh * w->h.stride + i * w->h.dilation - w->h.padding;
         double *to = sum + ih * w->w.size + j * w->w.dilation - w->w.padding;
@@ -101,8 +104,13 @@ static ampl_status fold(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   const ampl_tensor *x = in->t[0];      /* row-major */
   ampl_tensor *y = out[0];
   int64_t height = y->shape[y->ndim - 2], width = y->shape[y->ndim - 1];
-  patches w = {.h = side_of(in->p + 1, 0, height), .w = side_of(in->p + 1, 1, width), .x = x->data, .y = y->data,
-               .dtype = x->dtype, .size = ampl_dtype_size((ampl_dtype)x->dtype)};
+  patches w = {.ctx = ctx,
+               .h = side_of(in->p + 1, 0, height),
+               .w = side_of(in->p + 1, 1, width),
+               .x = x->data,
+               .y = y->data,
+               .dtype = x->dtype,
+               .size = ampl_dtype_size((ampl_dtype)x->dtype)};
   if (y->numel == 0) return AMPL_OK;
   w.channels = y->numel / (height * width);
   int threads = ampl_cpu_threads_for(ctx, (double)x->numel);

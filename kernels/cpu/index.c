@@ -59,6 +59,7 @@ static ampl_status index_add(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **o
 /* The index space of `index`, cut into lines along `dim`: side by side along the last dimension (`width` of them) where
  * that is another one; `n` such bundles.  Positions are read and checked some at a time, on the way. */
 typedef struct lines {
+  ampl_ctx *ctx;
   const ampl_tensor *t[3]; /* the index; what is indexed; what has the index's own places (NULL: one value) */
   size_t  size;
   int     dim, last;
@@ -76,11 +77,19 @@ typedef struct lines {
 
 enum { SOME = 512 };                    /* positions read at a time */
 
-static lines lines_of(const ampl_ctx *ctx, const ampl_tensor *index, const ampl_tensor *indexed,
+static lines lines_of(ampl_ctx *ctx, const ampl_tensor *index, const ampl_tensor *indexed,
                       const ampl_tensor *other, int64_t dim) {
-  lines w = {.t = {index, indexed, other}, .size = size_of(indexed), .dim = (int)dim, .last = index->ndim - 1,
-             .length = size_at(index, dim), .width = 1, .number_along = 1, .positions = size_at(indexed, dim),
-             .base = ampl_index_base(ctx), .bad = INT64_MAX};
+  lines w = {.ctx = ctx,
+             .t = {index, indexed, other},
+             .size = size_of(indexed),
+             .dim = (int)dim,
+             .last = index->ndim - 1,
+             .length = size_at(index, dim),
+             .width = 1,
+             .number_along = 1,
+             .positions = size_at(indexed, dim),
+             .base = ampl_index_base(ctx),
+             .bad = INT64_MAX};
   w.apart = index->ndim > 0 && dim != w.last;
   if (w.apart) w.width = index->shape[w.last];
   for (int k = (int)dim + 1; k <= w.last; k++) w.number_along *= index->shape[k];
@@ -171,6 +180,7 @@ static void move_bundle(lines *w, int64_t r, bool put) {
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < row; j += SOME) {
       int64_t n = row - j < SOME ? row - j : SOME;
+      if (ampl_cpu_stop_at(w->ctx, i * row + j, n)) return;
       /* in what is indexed, positions say how far along it is */
       int64_t here[3] = {at[0] + i * w->along[0] + j * step[0], at[1] + (w->apart ? j * step[1] : 0),
                          at[2] + i * w->along[2] + j * step[2]};
@@ -200,6 +210,7 @@ static void add_block(lines *w, const int64_t at[3], int64_t number, int64_t wid
   for (int64_t i = 0; i < n; i++)
     ampl_cpu_widen(work, sum + i * width, dtype, ampl_cpu_at(w->t[1], at[1] + i * w->along[1]), w->across[1], width);
   for (int64_t k = 0; k < w->length; k++) {
+    if (ampl_cpu_stop_at(w->ctx, k * width, width)) return;
     read_positions(w, at[0] + k * w->along[0], w->across[0], width, number + k * w->number_along, 1, p);
     ampl_cpu_widen(work, add, dtype, ampl_cpu_at(w->t[2], at[2] + k * w->along[2]), w->across[2], width);
     for (int64_t j = 0; j < width; j++) {
@@ -222,6 +233,7 @@ static void add_line(lines *w, const int64_t at[3], int64_t number, double *sum)
   ampl_cpu_widen(work, sum, dtype, ampl_cpu_at(w->t[1], at[1]), w->along[1], w->positions);
   for (int64_t k = 0; k < w->length; k += SOME) {
     int64_t n = w->length - k < SOME ? w->length - k : SOME;
+    if (ampl_cpu_stop_at(w->ctx, k, n)) return;
     read_positions(w, at[0] + k * w->along[0], w->along[0], n, number + k * w->number_along, w->number_along, p);
     ampl_cpu_widen(work, add, dtype, ampl_cpu_at(w->t[2], at[2] + k * w->along[2]), w->along[2], n);
     for (int64_t j = 0; j < n; j++) {
@@ -292,7 +304,7 @@ static ampl_status add_elements(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor
 }
 
 static ampl_status gather_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
-  ampl_cpu_zero(out[0]->data, (size_t)out[0]->numel * size_of(out[0]));
+  AMPL_TRY(ampl_cpu_zero(ctx, out[0]->data, (size_t)out[0]->numel * size_of(out[0])));
   return add_elements(ctx, out[0], in->t[1], in->t[0], in->p[1].i);
 }
 

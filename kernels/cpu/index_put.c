@@ -10,19 +10,20 @@ static size_t size_of(const ampl_tensor *x) { return ampl_dtype_size((ampl_dtype
 /* ------------------------------------------------------------------------------------------------ lists ----------- */
 
 /* How many elements of a mask are true. */
-static int64_t count_true(const ampl_tensor *mask) {
+static int64_t count_true(ampl_ctx *ctx, const ampl_tensor *mask) {
   ampl_cpu_stream s;
   int64_t n = 0;
   ampl_cpu_streams(1, &mask, mask->ndim, mask->shape, false, &s);
-  for (int64_t i = 0; i < mask->numel; i++) n += *(const uint8_t *)(s.data + ampl_cpu_offset(&s, i)) != 0;
+  for (int64_t i = 0; i < mask->numel && !ampl_cpu_stop_at(ctx, i, 1); i++)
+    n += *(const uint8_t *)(s.data + ampl_cpu_offset(&s, i)) != 0;
   return n;
 }
 
 /* The flat places, within the mask, of its true elements. */
-static void true_places(const ampl_tensor *mask, int64_t *out) {
+static void true_places(ampl_ctx *ctx, const ampl_tensor *mask, int64_t *out) {
   ampl_cpu_stream s;
   ampl_cpu_streams(1, &mask, mask->ndim, mask->shape, false, &s);
-  for (int64_t i = 0; i < mask->numel; i++)
+  for (int64_t i = 0; i < mask->numel && !ampl_cpu_stop_at(ctx, i, 1); i++)
     if (*(const uint8_t *)(s.data + ampl_cpu_offset(&s, i)) != 0) *out++ = i;
 }
 
@@ -32,7 +33,8 @@ static ampl_status common_shape(ampl_ctx *ctx, const ampl_args *in, ampl_meta *m
   for (int i = 1; i < in->nt; i++) {
     const ampl_tensor *v = in->t[i];
     if (!v) continue;
-    int64_t n = v->dtype == AMPL_BOOL ? count_true(v) : 0;
+    int64_t n = v->dtype == AMPL_BOOL ? count_true(ctx, v) : 0;
+    AMPL_TRY(ampl_cpu_poll(ctx));
     if (v->dtype == AMPL_BOOL) AMPL_TRY(ampl_meta_broadcast(ctx, m, 1, &n));
     else AMPL_TRY(ampl_meta_broadcast(ctx, m, v->ndim, v->shape));
   }
@@ -40,7 +42,7 @@ static ampl_status common_shape(ampl_ctx *ctx, const ampl_args *in, ampl_meta *m
 }
 
 /* all = all * size + this, where `these` (row-major, of shape `shape`) broadcasts to the result. */
-static void combine(ampl_tensor *all, int64_t size, const int64_t *these, int nd, const int64_t *shape) {
+static void combine(ampl_ctx *ctx, ampl_tensor *all, int64_t size, const int64_t *these, int nd, const int64_t *shape) {
   int64_t stride[AMPL_RANK_MAX] = {0}, n = 1, *p = all->data;
   for (int d = nd - 1; d >= 0; d--) {
     if (shape[d] != 1) stride[all->ndim - nd + d] = n;
@@ -48,7 +50,8 @@ static void combine(ampl_tensor *all, int64_t size, const int64_t *these, int nd
   }
   ampl_cpu_stream s;
   ampl_cpu_streams_from(1, (const int64_t *const[]){stride}, all->ndim, all->shape, false, &s);
-  for (int64_t i = 0; i < all->numel; i++) p[i] = p[i] * size + these[ampl_cpu_offset(&s, i)];
+  for (int64_t i = 0; i < all->numel && !ampl_cpu_stop_at(ctx, i, 1); i++)
+    p[i] = p[i] * size + these[ampl_cpu_offset(&s, i)];
 }
 
 static ampl_status index_positions(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
@@ -56,29 +59,31 @@ static ampl_status index_positions(ampl_ctx *ctx, const ampl_args *in, ampl_tens
   ampl_meta m = {.ndim = 0};
   AMPL_TRY(common_shape(ctx, in, &m));
   AMPL_TRY(ampl_cpu_new(ctx, x, AMPL_I64, m.ndim, m.shape, &out[0]));
-  ampl_cpu_zero(out[0]->data, (size_t)out[0]->numel * sizeof(int64_t));
+  AMPL_TRY(ampl_cpu_zero(ctx, out[0]->data, (size_t)out[0]->numel * sizeof(int64_t)));
   for (int i = 1, d = 0; i < in->nt; i++) {
     const ampl_tensor *v = in->t[i];
     int64_t size = 1, *p;
     if (!v) {
       d++;
     } else if (v->dtype == AMPL_BOOL) {
-      int64_t n = count_true(v);
+      int64_t n = count_true(ctx, v);
+      AMPL_TRY(ampl_cpu_poll(ctx));
       size_t bytes = (size_t)(n > 0 ? n : 1) * sizeof *p;
       for (int k = 0; k < v->ndim; k++) size *= x->shape[d++];
       if (!(p = ampl_cpu_scratch_get(ctx, bytes)))
         return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes", bytes);
-      true_places(v, p);
-      combine(out[0], size, p, 1, &n);
+      true_places(ctx, v, p);
+      const ampl_status s = ampl_cpu_poll(ctx);
+      if (s == AMPL_OK) combine(ctx, out[0], size, p, 1, &n);
       ampl_cpu_scratch_put(ctx, p, bytes);
     } else {
       size = x->shape[d++];
       AMPL_TRY(ampl_cpu_positions_get(ctx, v, size, "position", &p));
-      combine(out[0], size, p, v->ndim, v->shape);
+      combine(ctx, out[0], size, p, v->ndim, v->shape);
       ampl_cpu_positions_put(ctx, v, p);
     }
   }
-  return AMPL_OK;
+  return ampl_cpu_poll(ctx);
 }
 
 /* ------------------------------------------------------------------------------------------------ geometry -------- */
@@ -128,11 +133,13 @@ static ampl_status take_at(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out
   size_t bytes = (size_t)p->numel * sizeof(int64_t);
   int64_t *offset = ampl_cpu_scratch_get(ctx, bytes);
   if (!offset) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of positions", bytes);
-  for (int64_t i = 0; i < p->numel; i++) offset[i] = ampl_cpu_offset(&w.dest, ((const int64_t *)p->data)[i]);
+  for (int64_t i = 0; i < p->numel && !ampl_cpu_stop_at(ctx, i, 1); i++)
+    offset[i] = ampl_cpu_offset(&w.dest, ((const int64_t *)p->data)[i]);
   for (; rest < w.front; rest++) axis[nd++] = (ampl_cpu_axis){w.shape[rest], w.of_x[rest], NULL};
   axis[nd++] = (ampl_cpu_axis){p->numel, 1, offset};
   for (; rest < w.nrest; rest++) axis[nd++] = (ampl_cpu_axis){w.shape[rest], w.of_x[rest], NULL};
-  const ampl_status s = ampl_cpu_pick(ctx, size_of(x), nd, axis, y->data, x->data, NULL);
+  ampl_status s = ampl_cpu_poll(ctx);
+  if (s == AMPL_OK) s = ampl_cpu_pick(ctx, size_of(x), nd, axis, y->data, x->data, NULL);
   ampl_cpu_scratch_put(ctx, offset, bytes);
   return s;
 }
@@ -160,13 +167,14 @@ static ampl_status take_at_backward(ampl_ctx *ctx, const ampl_args *in, ampl_ten
 /* ------------------------------------------------------------------------------------------------ put ------------- */
 
 /* In order, so that of several values for one place the last one stays. */
-static void put_in_order(ampl_tensor *y, const ampl_tensor *p, const parts *w, const char *values) {
+static ampl_status put_in_order(ampl_ctx *ctx, ampl_tensor *y, const ampl_tensor *p, const parts *w,
+                                const char *values) {
   ampl_cpu_stream part[2];
   int64_t size = (int64_t)size_of(y);
   ampl_cpu_streams_from(2, (const int64_t *const[]){w->of_x, w->of_t}, w->nrest, w->shape, true, part);
   int last = part[0].nd - 1;
   int64_t n = part[0].shape[last], ds = part[0].stride[last], ss = part[1].stride[last];
-  for (int64_t k = 0; k < p->numel; k++) {
+  for (int64_t k = 0; k < p->numel && !ampl_cpu_stop_at(ctx, k * part[0].n, part[0].n); k++) {
     char *d = ampl_cpu_at(y, ampl_cpu_offset(&w->dest, ((const int64_t *)p->data)[k]));
     const char *s = values + ampl_cpu_offset(&w->source, k) * size;
     for (int64_t pos = 0; pos < part[0].n; pos += n) {
@@ -174,6 +182,7 @@ static void put_in_order(ampl_tensor *y, const ampl_tensor *p, const parts *w, c
                     s + ampl_cpu_offset(&part[1], pos) * size, ss, n);
     }
   }
+  return ampl_cpu_poll(ctx);
 }
 
 static ampl_status put_at(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
@@ -195,8 +204,7 @@ static ampl_status put_at(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out)
   if (in->p[1].i) return add_at(ctx, y, p, dims, y->dtype, data, tstride, false);
   parts w;
   parts_of(&w, y, dims, p, tstride);
-  put_in_order(y, p, &w, data);
-  return AMPL_OK;
+  return put_in_order(ctx, y, p, &w, data);
 }
 
 const ampl_kernel ampl_cpu_index_put_kernels[] = {{"index_positions", AMPL_DTYPE_NONE, index_positions},

@@ -65,32 +65,37 @@ static void cubic_taps(side *s, bool align, double scale) {
 
 /* (outer, n_in, inner) to (outer, n_out, inner) */
 #define PASS(T)                                                                                                        \
-  static void gather_##T(const side *s, int64_t outer, int64_t inner, const T *x, T *y) {                              \
+  static void gather_##T(ampl_ctx *ctx, const side *s, int64_t outer, int64_t inner, const T *x, T *y) {               \
     for (int64_t o = 0; o < outer; o++, x += s->n_in * inner)                                                          \
-      for (int64_t j = 0; j < s->n_out; j++, y += inner)                                                               \
+      for (int64_t j = 0; j < s->n_out; j++, y += inner) {                                                             \
+        if (ampl_cpu_stop_at(ctx, (o * s->n_out + j) * inner, inner)) return;                                          \
         for (int64_t k = j * s->taps; k < (j + 1) * s->taps; k++) {                                                    \
           const T *from = x + s->at[k] * inner, w = (T)s->weight[k];                                                   \
           if (k == j * s->taps) for (int64_t i = 0; i < inner; i++) y[i] = w * from[i];                                \
           else if (w != 0) for (int64_t i = 0; i < inner; i++) y[i] += w * from[i];                                    \
         }                                                                                                              \
+      }                                                                                                                \
   }
 PASS(float)
 PASS(double)
 
 /* (outer, n_out, inner) added up to (outer, n_in, inner) */
-static void spread(const side *s, int64_t outer, int64_t inner, const double *y, double *x) {
+static void spread(ampl_ctx *ctx, const side *s, int64_t outer, int64_t inner, const double *y, double *x) {
   memset(x, 0, (size_t)(outer * s->n_in * inner) * sizeof *x);
   for (int64_t o = 0; o < outer; o++, x += s->n_in * inner)
-    for (int64_t j = 0; j < s->n_out; j++, y += inner)
+    for (int64_t j = 0; j < s->n_out; j++, y += inner) {
+      if (ampl_cpu_stop_at(ctx, (o * s->n_out + j) * inner, inner)) return;
       for (int64_t k = j * s->taps; k < (j + 1) * s->taps; k++) {
         double *to = x + s->at[k] * inner, w = s->weight[k];
         if (w != 0) for (int64_t i = 0; i < inner; i++) to[i] += w * y[i];
       }
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------ slabs ----------- */
 
 typedef struct resampling {
+  ampl_ctx    *ctx;
   const ampl_tensor *from;
   ampl_tensor *to;
   side         side[SIDES];
@@ -125,11 +130,12 @@ static void slab_job(void *ud, int64_t job, int thread) {
     const side *s = &w->side[d];
     inner /= w->back ? s->n_out : s->n_in;
     void *y = x == b ? a : b;
-    if (w->back) spread(s, outer, inner, x, y);
-    else if (w->work == AMPL_WORK_F32) gather_float(s, outer, inner, x, y);
-    else gather_double(s, outer, inner, x, y);
+    if (w->back) spread(w->ctx, s, outer, inner, x, y);
+    else if (w->work == AMPL_WORK_F32) gather_float(w->ctx, s, outer, inner, x, y);
+    else gather_double(w->ctx, s, outer, inner, x, y);
     outer *= w->back ? s->n_in : s->n_out;
     x = y;
+    if (ampl_cpu_stop(w->ctx)) return;
   }
   ampl_cpu_store(&to, w->work, 0, 0, to.n, x);
 }
@@ -156,7 +162,7 @@ static ampl_status taps_get(ampl_ctx *ctx, resampling *w, const ampl_args *in, c
 }
 
 static ampl_status run(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out, bool back) {
-  resampling w = {.from = in->t[0], .to = out[0], .sides = in->t[0]->ndim - 2, .back = back,
+  resampling w = {.ctx = ctx, .from = in->t[0], .to = out[0], .sides = in->t[0]->ndim - 2, .back = back,
                   .work = back ? AMPL_WORK_F64 : ampl_cpu_work_of(in->t[0]->dtype), .together = 1};
   size_t bytes;
   if (w.to->numel == 0) return AMPL_OK;

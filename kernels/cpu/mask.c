@@ -22,11 +22,12 @@ static int64_t run_from(const ampl_cpu_stream *s, int64_t pos) {
   return left < BLOCK ? left : BLOCK;
 }
 
-static int64_t count_true(const ampl_cpu_stream *mask) {
+static int64_t count_true(ampl_ctx *ctx, const ampl_cpu_stream *mask) {
   uint8_t buf[BLOCK];
   int64_t found = 0;
   for (int64_t i = 0, n; i < mask->n; i += n) {
     n = run_from(mask, i);
+    if (ampl_cpu_stop_at(ctx, i, n)) return 0;
     const uint8_t *m = some(mask, i, n, 1, buf);
     for (int64_t k = 0; k < n; k++) found += m[k] != 0;
   }
@@ -71,11 +72,13 @@ static ampl_status masked_select(ampl_ctx *ctx, const ampl_args *in, ampl_tensor
   AMPL_TRY(ampl_meta_shape(ctx, &m, both[1]->ndim, both[1]->shape));
   AMPL_TRY(ampl_meta_broadcast(ctx, &m, both[0]->ndim, both[0]->shape));
   ampl_cpu_streams(2, both, m.ndim, m.shape, false, s);
-  int64_t total = count_true(&s[0]);
+  int64_t total = count_true(ctx, &s[0]);
+  AMPL_TRY(ampl_cpu_poll(ctx));
   AMPL_TRY(ampl_cpu_new(ctx, both[1], both[1]->dtype, 1, &total, &out[0]));
   char *y = out[0]->data;
   for (int64_t i = 0, n; i < s[0].n; i += n) {
     n = run_from(&s[0], i);
+    if (ampl_cpu_stop_at(ctx, i, n)) return ampl_cpu_poll(ctx);
     int64_t found = places(some(&s[0], i, n, 1, mask), n, place);
     if (found == 0) continue;
     const void *x = some(&s[1], i, n, size, buf);
@@ -93,10 +96,11 @@ static ampl_status masked_select_backward(ampl_ctx *ctx, const ampl_args *in, am
   uint16_t place[BLOCK];
   int64_t used = 0, size = (int64_t)ampl_dtype_size((ampl_dtype)dx->dtype);
   ampl_cpu_streams(1, &mask, dx->ndim, dx->shape, false, &s);
-  ampl_cpu_zero(dx->data, (size_t)(dx->numel * size));
+  AMPL_TRY(ampl_cpu_zero(ctx, dx->data, (size_t)(dx->numel * size)));
   for (int64_t i = 0, n; i < s.n; i += n) {
     n = run_from(&s, i);
     int64_t found = places(some(&s, i, n, 1, buf), n, place);
+    if (ampl_cpu_stop_at(ctx, i, n)) return ampl_cpu_poll(ctx);
     if (used + found > dy->numel)
       return ampl_error(ctx, AMPL_ESTATE, "the mask has more true elements than when it was used");
     CALL(size, scatter, (void *)ampl_cpu_at(dx, i), (const void *)ampl_cpu_at(dy, used * dy->strides[0]),
@@ -142,17 +146,20 @@ static ampl_status nonzero(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out
   ampl_cpu_streams(1, &x, x->ndim, x->shape, false, &s);
   for (int64_t i = 0, n; i < x->numel; i += n) {
     n = run_from(&s, i);
+    if (ampl_cpu_stop_at(ctx, i, n)) break;
     flags(x, s.data + ampl_cpu_offset(&s, i) * (int64_t)size, s.stride[s.nd - 1], n, flag + i);
     for (int64_t k = 0; k < n; k++) total += flag[i + k];
   }
-  ampl_status status = ampl_cpu_new(ctx, x, AMPL_I64, 2, (int64_t[]){total, x->ndim}, &out[0]);
+  ampl_status status = ampl_cpu_poll(ctx);
+  if (status == AMPL_OK) status = ampl_cpu_new(ctx, x, AMPL_I64, 2, (int64_t[]){total, x->ndim}, &out[0]);
   int64_t *p = status == AMPL_OK && x->ndim > 0 ? out[0]->data : NULL;
   for (int64_t i = 0, n; p && i < x->numel; i += n) {
     n = row - i % row < BLOCK ? row - i % row : BLOCK;
+    if (ampl_cpu_stop_at(ctx, i, n)) break;
     p = write_positions(x, i / row, i % row, flag + i, n, ampl_index_base(ctx), p);
   }
   ampl_cpu_scratch_put(ctx, flag, bytes);
-  return status;
+  return status == AMPL_OK ? ampl_cpu_poll(ctx) : status;
 }
 
 const ampl_kernel ampl_cpu_mask_kernels[] = {{"masked_select", AMPL_DTYPE_NONE, masked_select},

@@ -9,6 +9,7 @@
 /* ------------------------------------------------------------------------------------------------ by size --------- */
 
 typedef struct rows {                   /* two streams with the same index space, and what part of it a job does */
+  ampl_ctx *ctx;
   const ampl_cpu_stream *d, *s;
   size_t  size;
   int     across;                       /* the dimension along which src is dense where the last one is not, or -1 */
@@ -21,6 +22,7 @@ enum { RUNS = 12 };
 typedef struct run { int64_t at, from, n; } run;        /* n positions of an axis that come one after the other */
 
 typedef struct picking {
+  ampl_ctx     *ctx;
   size_t        size;
   int           nd, runs;               /* runs: of the last axis, 0 where it has too many, or no map */
   ampl_cpu_axis axis[AMPL_CPU_AXES_MAX];
@@ -51,8 +53,8 @@ typedef struct picking {
   static void fill_##T(T *d, int64_t n, const T *value) {                                                              \
     for (int64_t i = 0; i < n; i++) d[i] = *value;                                                                     \
   }                                                                                                                    \
-  static void pick_##T(T *restrict d, const T *restrict s, const picking *w, const T *fill) {                          \
-    const ampl_cpu_axis *a = &w->axis[w->nd - 1];                                                                      \
+  /* a: the last axis, or, without runs, a part of it */                                                               \
+  static void pick_##T(T *restrict d, const T *restrict s, const picking *w, const ampl_cpu_axis *a, const T *fill) {  \
     for (int k = 0; k < w->runs; k++) {                                                                                \
       const run *r = &w->run[k];                                                                                       \
       if (r->from < 0) fill_##T(d + r->at, r->n, fill);                                                                \
@@ -80,7 +82,40 @@ void ampl_cpu_line(size_t size, void *dst, int64_t ds, const void *src, int64_t 
 
 void ampl_cpu_fill(size_t size, void *dst, int64_t n, const void *value) { CALL(size, fill, dst, n, value); }
 
+ampl_status ampl_cpu_zero(ampl_ctx *ctx, void *p, size_t bytes) {
+  const size_t some = 4 << 20;
+  for (size_t at = 0, n; at < bytes; at += n) {
+    n = bytes - at < some ? bytes - at : some;
+    memset((char *)p + at, 0, n);
+    if (n == some) AMPL_TRY(ampl_cpu_poll(ctx));
+  }
+  return AMPL_OK;
+}
+
 /* ------------------------------------------------------------------------------------------------ strided copy ---- */
+
+/* A row, and a plane, in parts: either may be all there is. */
+static void copy_row(const rows *w, char *dst, const char *src) {
+  const int last = w->d->nd - 1;
+  const int64_t ds = w->d->stride[last], ss = w->s->stride[last], some = 1 << 18, size = (int64_t)w->size;
+  for (int64_t i = 0, n; i < w->d->shape[last]; i += n) {
+    n = w->d->shape[last] - i < some ? w->d->shape[last] - i : some;
+    CALL(w->size, line, (void *)(dst + i * ds * size), ds, (const void *)(src + i * ss * size), ss, n);
+    if (n == some && ampl_cpu_stop(w->ctx)) return;
+  }
+}
+
+static void turn_plane(const rows *w, char *dst, const char *src) {
+  const int last = w->d->nd - 1;
+  const int64_t all = w->d->shape[w->across], row = w->d->shape[last], step = w->d->stride[w->across];
+  const int64_t some = ((1 << 18) / row / TILE + 1) * TILE, size = (int64_t)w->size;
+  for (int64_t i = 0, n; i < all; i += n) {
+    n = all - i < some ? all - i : some;
+    CALL(w->size, turn, (void *)(dst + i * step * size), step, (const void *)(src + i * size), w->s->stride[last], n,
+         row);
+    if (n == some && ampl_cpu_stop(w->ctx)) return;
+  }
+}
 
 /* Rows are the index space without the last dimension and without `across`. */
 static void rows_job(void *ud, int64_t job, int thread) {
@@ -99,11 +134,8 @@ static void rows_job(void *ud, int64_t job, int thread) {
     }
     char *dst = d->data + od * (int64_t)w->size;
     const char *src = s->data + os * (int64_t)w->size;
-    if (w->across < 0)
-      CALL(w->size, line, (void *)dst, d->stride[last], (const void *)src, s->stride[last], d->shape[last]);
-    else
-      CALL(w->size, turn, (void *)dst, d->stride[w->across], (const void *)src, s->stride[last], d->shape[w->across],
-           d->shape[last]);
+    if (w->across < 0) copy_row(w, dst, src);
+    else turn_plane(w, dst, src);
   }
 }
 
@@ -123,7 +155,7 @@ ampl_status ampl_cpu_move(ampl_ctx *ctx, size_t size, int nd, const int64_t *sha
   for (int k = 0; k < nd; k++) total *= shape[k];
   if (total == 0) return AMPL_OK;
   ampl_cpu_streams_from(2, (const int64_t *const[]){dst_strides, src_strides}, nd, shape, true, st);
-  rows w = {.d = &st[0], .s = &st[1], .size = size, .across = -1};
+  rows w = {.ctx = ctx, .d = &st[0], .s = &st[1], .size = size, .across = -1};
   int threads = ampl_cpu_threads_for(ctx, (double)total * (double)size / 8), last = st[0].nd - 1;
   if (last == 0) {
     w.n = total, w.each = (int64_t)((256 << 10) / size);
@@ -156,6 +188,19 @@ static int64_t place_on(const ampl_cpu_axis *a, int64_t i, int *gone) {
   return 0;
 }
 
+/* A row in parts, as it may be all there is. */
+static void pick_row(const picking *w, char *dst, const char *src) {
+  const ampl_cpu_axis *a = &w->axis[w->nd - 1];
+  const int64_t some = 1 << 18, size = (int64_t)w->size;
+  for (int64_t i = 0, n; i < a->n; i += n) {
+    n = w->runs > 0 || a->n - i < some ? a->n - i : some;
+    const ampl_cpu_axis part = {n, a->stride, a->map ? a->map + i : NULL};
+    CALL(w->size, pick, (void *)(dst + i * size), (const void *)(a->map ? src : src + i * a->stride * size), w, &part,
+         w->fill);
+    if (n == some && ampl_cpu_stop(w->ctx)) return;
+  }
+}
+
 static void pick_job(void *ud, int64_t job, int thread) {
   const picking *w = ud;
   int64_t at[AMPL_CPU_AXES_MAX], place[AMPL_CPU_AXES_MAX], from = 0, row = w->axis[w->nd - 1].n;
@@ -169,8 +214,9 @@ static void pick_job(void *ud, int64_t job, int thread) {
   }
   for (int64_t r = begin; r < end; r++) {
     char *dst = w->dst + r * row * (int64_t)w->size;
+    if (ampl_cpu_stop_at(w->ctx, (r - begin) * row, row)) return;
     if (gone > 0) ampl_cpu_fill(w->size, dst, row, w->fill);
-    else CALL(w->size, pick, (void *)dst, (const void *)(w->src + from * (int64_t)w->size), w, w->fill);
+    else pick_row(w, dst, w->src + from * (int64_t)w->size);
     for (int k = w->nd - 2; k >= 0; k--) {
       const ampl_cpu_axis *a = &w->axis[k];
       if (a->map && a->map[at[k]] < 0) gone--;
@@ -196,7 +242,7 @@ static int runs_of(const ampl_cpu_axis *a, run *r) {
 
 ampl_status ampl_cpu_pick(ampl_ctx *ctx, size_t size, int nd, const ampl_cpu_axis *axis, void *dst, const void *src,
                           const void *fill) {
-  picking w = {.size = size, .dst = dst, .src = src, .fill = fill};
+  picking w = {.ctx = ctx, .size = size, .dst = dst, .src = src, .fill = fill};
   int64_t total = 1;
   for (int k = 0; k < nd; k++) {
     const ampl_cpu_axis *a = &axis[k];
@@ -259,24 +305,30 @@ ampl_status ampl_cpu_positions_get(ampl_ctx *ctx, const ampl_tensor *index, int6
   if (!p) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %lld positions", (long long)index->numel);
   ampl_cpu_stream s;
   ampl_cpu_streams(1, &index, index->ndim, index->shape, false, &s);
-  for (int64_t at = 0; at < index->numel;) {    /* runs of the last dimension, so that any strides will do */
-    int64_t n = s.shape[s.nd - 1];
+  for (int64_t at = 0; at < index->numel;) {    /* within the last dimension, so that any strides will do */
+    const int64_t row = s.shape[s.nd - 1], left = row - at % row;
+    const int64_t n = left < 1 << 14 ? left : 1 << 14;
+    if (ampl_cpu_stop_at(ctx, at, n)) break;
     ampl_cpu_widen(AMPL_WORK_I64, p + at, index->dtype,
                    s.data + ampl_cpu_offset(&s, at) * (int64_t)ampl_dtype_size((ampl_dtype)index->dtype),
                    s.stride[s.nd - 1], n);
     at += n;
   }
-  for (int64_t i = 0; i < index->numel; i++) {
+  ampl_status status = ampl_cpu_poll(ctx);
+  for (int64_t i = 0; status == AMPL_OK && i < index->numel; i++) {
+    if (ampl_cpu_stop_at(ctx, i, 1)) break;
     int64_t v = p[i] < 0 ? p[i] + size : p[i] - base;
     if (v < 0 || v >= size) {
-      ampl_status status = ampl_cpu_bad_position(ctx, index, i, p[i], size, what);
+      status = ampl_cpu_bad_position(ctx, index, i, p[i], size, what);
       ampl_cpu_positions_put(ctx, index, p);
       return status;
     }
     p[i] = v;
   }
-  *out = p;
-  return AMPL_OK;
+  status = ampl_cpu_poll(ctx);
+  if (status == AMPL_OK) *out = p;
+  else ampl_cpu_positions_put(ctx, index, p);
+  return status;
 }
 
 void ampl_cpu_positions_put(ampl_ctx *ctx, const ampl_tensor *index, int64_t *positions) {

@@ -29,9 +29,7 @@ AMPL_CPU_CHECKED ampl_status ampl_cpu_pick(ampl_ctx *ctx, size_t size, int nd, c
                                            const void *src, const void *fill);
 
 /* Zeros; an empty tensor has no memory, which memset must not be given. */
-static inline void ampl_cpu_zero(void *p, size_t bytes) {
-  if (bytes > 0) memset(p, 0, bytes);
-}
+AMPL_CPU_CHECKED ampl_status ampl_cpu_zero(ampl_ctx *ctx, void *p, size_t bytes);
 
 /* n elements of *value. */
 void ampl_cpu_fill(size_t size, void *dst, int64_t n, const void *value);

@@ -15,6 +15,7 @@ static ampl_status read_row(ampl_ctx *ctx, const ampl_tensor *x, int64_t row, in
   ampl_cpu_widen(AMPL_WORK_F64, weight, x->dtype, ampl_cpu_at(x, x->ndim == 2 ? row * x->strides[0] : 0),
                  x->strides[x->ndim - 1], n);
   for (int64_t i = 0; i < n; i++) {
+    if (ampl_cpu_stop_at(ctx, i, 1)) return ampl_cpu_poll(ctx);
     if (!(weight[i] >= 0) || isinf(weight[i]))
       return ampl_error(ctx, AMPL_EVALUE, "weight %g of class %lld in row %lld; weights are finite and not negative",
                         weight[i], (long long)ampl_shown(ctx, i), (long long)ampl_shown(ctx, row));
@@ -38,18 +39,18 @@ static int64_t find(const double *sum, int64_t n, double v) {
   return low;
 }
 
-static void with_replacement(double *weight, int64_t n, const double *u, int64_t k, int64_t *out) {
+static void with_replacement(ampl_ctx *ctx, double *weight, int64_t n, const double *u, int64_t k, int64_t *out) {
   int64_t last = 0;                     /* rounding must not carry a draw beyond the last class that can be */
   for (int64_t i = 0; i < n; i++) {
     if (weight[i] > 0) last = i;
     if (i > 0) weight[i] += weight[i - 1];
   }
-  for (int64_t j = 0; j < k; j++) out[j] = find(weight, last + 1, u[j] * weight[last]);
+  for (int64_t j = 0; j < k && !ampl_cpu_stop_at(ctx, j, 1); j++) out[j] = find(weight, last + 1, u[j] * weight[last]);
 }
 
-static void without(double *weight, int64_t n, const double *u, int64_t k, int64_t *out, void *room) {
-  for (int64_t i = 0; i < n; i++) weight[i] /= -log(u[i] + 0x1p-60);    /* u may be 0 */
-  ampl_cpu_select(AMPL_F64, (const char *)weight, 1, n, k, true, out, room);
+static void without(ampl_ctx *ctx, double *weight, int64_t n, const double *u, int64_t k, int64_t *out, void *room) {
+  for (int64_t i = 0; i < n && !ampl_cpu_stop_at(ctx, i, 1); i++) weight[i] /= -log(u[i] + 0x1p-60);    /* u may be 0 */
+  if (!ampl_cpu_select(ctx, AMPL_F64, (const char *)weight, 1, n, k, true, out, room)) return;
 }
 
 static ampl_status draw(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
@@ -65,9 +66,10 @@ static ampl_status draw(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
     const double *ur = (const double *)u->data + r * u->shape[1];
     status = read_row(ctx, x, r, n, back ? 1 : k, weight);
     if (status != AMPL_OK) break;
-    if (back) with_replacement(weight, n, ur, k, y);
-    else without(weight, n, ur, k, y, weight + n);
-    for (int64_t j = 0; j < k; j++) y[j] += base;
+    if (back) with_replacement(ctx, weight, n, ur, k, y);
+    else without(ctx, weight, n, ur, k, y, weight + n);
+    status = ampl_cpu_poll(ctx);
+    for (int64_t j = 0; status == AMPL_OK && j < k; j++) y[j] += base;
   }
   ampl_cpu_scratch_put(ctx, weight, bytes);
   return status;

@@ -13,6 +13,7 @@ enum { BLOCK = AMPL_FOLD_BLOCK, PARAM_ROWS = 64 };      /* sums over this many r
 enum { X, Y, DY = Y, DX };                              /* streams: forward x, y; backward x, dy, dx */
 
 typedef struct norm {
+  ampl_ctx       *ctx;
   ampl_cpu_work   work;
   bool            centered;     /* layer_norm; rms_norm has no mean */
   double          eps;
@@ -65,7 +66,7 @@ static void f64_params (const norm *k, double *dw, double *db, const double *dy,
 static void statistics (const norm *k, const void *x, double *mean, double *scale) {
   ampl_cpu_fold fold = k->centered ? AMPL_FOLD_MOMENTS : AMPL_FOLD_SUM_SQUARES;
   ampl_cpu_part all, one;
-  for (int64_t pos = 0; pos < k->n; pos += BLOCK) {
+  for (int64_t pos = 0; pos < k->n && !ampl_cpu_stop_at(k->ctx, pos, BLOCK); pos += BLOCK) {
     int64_t len = at_most(BLOCK, k->n - pos);
     ampl_cpu_fold_row(fold, k->work, 0, (const char *)x + pos * width(k), len, &one);
     ampl_cpu_fold_merge(fold, k->work, &all, pos, &one, len, 1);
@@ -80,6 +81,7 @@ static void forward_job (void *ud, int64_t job, int thread) {
   for (int64_t r = job * k->chunk, end = at_most(r + k->chunk, k->rows); r < end; r++) {
     int64_t from = ampl_cpu_offset(&k->lead[X], r), to = ampl_cpu_offset(&k->lead[Y], r);
     double mean, scale;
+    if (ampl_cpu_stop_at(k->ctx, r * k->n, k->n)) return;
     const void *x = ampl_cpu_load(&k->row[X], k->work, from, 0, k->n, buf);
     void *y = ampl_cpu_target(&k->row[Y], k->work, to, 0, k->n, buf);
     statistics(k, x, &mean, &scale);
@@ -101,7 +103,7 @@ static void back_row (const norm *k, int64_t r, char *buf, char *dw, char *db) {
     if (small) loops()->row_params((float *)dw, (float *)db, dy, x, k->n, (float)mean, (float)scale);
     else f64_params(k, (double *)dw, (double *)db, dy, x, mean, scale);
   }
-  if (!k->row[DX].data) return;
+  if (!k->row[DX].data || ampl_cpu_stop_at(k->ctx, r * k->n, k->n)) return;
   if (small) loops()->row_sums(dy, x, k->weight, k->n, (float)mean, &a, &b);
   else f64_sums(k, dy, x, mean, &a, &b);
   /* dx = scale * (g - mean of g - xhat * mean of g * xhat), g = dy * weight */
@@ -118,8 +120,10 @@ static void backward_job (void *ud, int64_t job, int thread) {
   int64_t bytes = k->n * width(k);
   char *buf = k->buffers + thread * 3 * bytes, *dw = k->params ? k->params + job * 2 * bytes : NULL;
   if (dw) memset(dw, 0, (size_t)(2 * bytes));
-  for (int64_t r = job * k->chunk, end = at_most(r + k->chunk, k->rows); r < end; r++)
+  for (int64_t r = job * k->chunk, end = at_most(r + k->chunk, k->rows); r < end; r++) {
+    if (ampl_cpu_stop_at(k->ctx, r * k->n, k->n)) return;
     back_row(k, r, buf, dw, dw ? dw + bytes : NULL);
+  }
 }
 
 /* ------------------------------------------------------------------------------------------------ setting up ------ */
@@ -164,6 +168,7 @@ static void release (ampl_ctx *ctx, norm *k) { ampl_cpu_scratch_put(ctx, k->spac
 static ampl_status run(ampl_ctx *ctx, norm *k, const ampl_tensor *weight, const ampl_tensor *bias,
                        ampl_cpu_job_fn job) {
   double cost = job == forward_job ? 0.7 : 1.5;
+  k->ctx = ctx;
   k->threads = ampl_cpu_threads_for(ctx, cost * (double)(k->rows * k->n));
   k->chunk = k->wants_params ? PARAM_ROWS : at_most(64, 1 + (1 << 14) / k->n);
   k->chunks = (k->rows + k->chunk - 1) / k->chunk;
@@ -188,7 +193,7 @@ static void add_params (const norm *k, int which, ampl_tensor *out) {
   float small[BLOCK];
   const ampl_tensor *t = out;
   ampl_cpu_streams(1, &t, out->ndim, out->shape, false, &s);
-  for (int64_t pos = 0; pos < k->n; pos += BLOCK) {
+  for (int64_t pos = 0; pos < k->n && !ampl_cpu_stop_at(k->ctx, pos * k->chunks, BLOCK * k->chunks); pos += BLOCK) {
     int64_t len = at_most(BLOCK, k->n - pos);
     memset(sum, 0, sizeof sum);
     for (int64_t c = 0; c < k->chunks; c++) {
@@ -244,7 +249,7 @@ static ampl_status backward (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **o
     if (centered) add_params(&k, 1, out[2]);
   }
   release(ctx, &k);
-  return AMPL_OK;
+  return ampl_cpu_poll(ctx);
 }
 
 static ampl_status layer_norm_backward (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {

@@ -60,11 +60,12 @@ static ampl_status pad(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
 }
 
 /* to (before, n, behind) += from (before, wide, behind), by the map from wide to n positions; doubles. */
-static void add_dimension(double *to, const double *from, int64_t before, int64_t wide, int64_t n, int64_t behind,
-                          const int64_t *map) {
+static void add_dimension(ampl_ctx *ctx, double *to, const double *from, int64_t before, int64_t wide, int64_t n,
+                          int64_t behind, const int64_t *map) {
   memset(to, 0, (size_t)(before * n * behind) * sizeof *to);
   for (int64_t b = 0; b < before; b++)
     for (int64_t i = 0; i < wide; i++) {
+      if (ampl_cpu_stop_at(ctx, (b * wide + i) * behind, behind)) return;
       const double *s = from + (b * wide + i) * behind;
       double *d = to + (b * n + map[i]) * behind;
       for (int64_t j = 0; j < behind; j++) d[j] += s[j];
@@ -80,8 +81,7 @@ static ampl_status pad_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor 
   size_t bytes;
   if (dx->numel == 0) return AMPL_OK;
   if (dy->numel == 0) {
-    ampl_cpu_zero(dx->data, (size_t)dx->numel * ampl_dtype_size((ampl_dtype)dx->dtype));
-    return AMPL_OK;
+    return ampl_cpu_zero(ctx, dx->data, (size_t)dx->numel * ampl_dtype_size((ampl_dtype)dx->dtype));
   }
   AMPL_TRY(maps_get(ctx, dx->ndim, dx->shape, in->p[1].l, (int)in->p[2].i, map, &block, &bytes));
   for (int d = 0; d < dx->ndim; d++) {          /* the largest of the shapes on the way */
@@ -101,7 +101,7 @@ static ampl_status pad_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor 
     if (!map[d]) continue;
     for (int k = 0; k < d; k++) before *= shape[k];
     for (int k = d + 1; k < dx->ndim; k++) behind *= shape[k];
-    add_dimension(b, a, before, shape[d], dx->shape[d], behind, map[d]);
+    add_dimension(ctx, b, a, before, shape[d], dx->shape[d], behind, map[d]);
     shape[d] = dx->shape[d];
     double *t = a;
     a = b, b = t;
@@ -109,7 +109,7 @@ static ampl_status pad_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor 
   ampl_cpu_narrow(AMPL_WORK_F64, a, dx->dtype, dx->data, 1, dx->numel);
   ampl_cpu_scratch_put(ctx, a < b ? a : b, work);
   ampl_cpu_scratch_put(ctx, block, bytes);
-  return AMPL_OK;
+  return ampl_cpu_poll(ctx);
 }
 
 const ampl_kernel ampl_cpu_pad_kernels[] = {{"pad", AMPL_DTYPE_NONE, pad},

@@ -2,6 +2,7 @@
  * plane. 16-bit images are widened as a whole: a window reads each value several times. */
 #include "ctx.h"
 #include "isa/pool.h"
+#include "move.h"
 #include "ops/pool.h"
 #include "stream.h"
 
@@ -18,10 +19,13 @@ typedef struct images {
 } images;
 
 typedef struct pass {
+  ampl_ctx           *ctx;
   ampl_cpu_pool_fn    fn;
   ampl_cpu_pool_image image;    /* but for pointers */
   images              x, y, to, places;
+  const images       *grid;     /* which of them has the windows' shape */
   int64_t             n, c, size;
+  int64_t             band;     /* rows of windows at a time */
   int64_t            *at;       /* [threads][lanes] */
 } pass;
 
@@ -72,15 +76,22 @@ static void run_image(void *ud, int64_t job, int thread) {
   ampl_cpu_pool_image m = s->image;
   const int64_t i = m.lanes > 1 ? job : job / s->c, c = m.lanes > 1 ? 0 : job % s->c;
   const images *const all[] = {&s->x, &s->y, &s->to};
-  const void *at[3] = {NULL};
-  for (int k = 0; k < 3; k++)
+  const char *at[3] = {NULL};
+  int windows = 0;
+  for (int k = 0; k < 3; k++) {
+    if (all[k] == s->grid) windows = k;
     if (all[k]->t) at[k] = all[k]->data + (i * all[k]->stride[0] + c * all[k]->stride[1]) * s->size;
-  m.x = at[0];
-  m.y = at[1];
-  m.to = (void *)at[2];
+  }
   m.at = s->at + thread * m.lanes;
   if (s->places.t) m.places = (int64_t *)s->places.data + i * s->places.stride[0] + c * s->places.stride[1];
-  s->fn(&m);
+  for (int64_t row = 0; row < s->image.oh && !(row > 0 && ampl_cpu_stop(s->ctx)); row += s->band) {
+    m.oh = s->image.oh - row < s->band ? s->image.oh - row : s->band;
+    m.x = at[0], m.y = at[1], m.to = (void *)(uintptr_t)at[2];
+    s->fn(&m);
+    m.rows += m.oh;
+    at[windows] += m.oh * s->grid->stride[2] * s->size;
+    if (m.places) m.places += m.oh * s->places.stride[2];
+  }
 }
 
 static bool lanes_fit(const images *m) { return !m->t || m->stride[1] == 1; }
@@ -90,6 +101,8 @@ static bool lanes_fit(const images *m) { return !m->t || m->stride[1] == 1; }
 static ampl_status run_pass(ampl_ctx *ctx, pass *s, const images *image, const images *grid, const ampl_value *p) {
   const int64_t h = image->t->shape[2], w = image->t->shape[3], oh = grid->t->shape[2], ow = grid->t->shape[3];
   const size_t table = (size_t)(oh + ow) * sizeof(ampl_cpu_window);
+  s->ctx = ctx;
+  s->grid = grid;
   s->n = image->t->shape[0];
   s->c = image->t->shape[1];
   if (!image->t->numel || !grid->t->numel) return AMPL_OK;
@@ -98,6 +111,7 @@ static ampl_status run_pass(ampl_ctx *ctx, pass *s, const images *image, const i
   const int threads = ampl_cpu_threads_for(ctx, (double)image->t->numel);
   ampl_cpu_window *windows = ampl_cpu_scratch_get(ctx, table);
   s->image.lanes = lanes ? s->c : 1;
+  s->band = 1 + (1 << 18) * oh / (1 + h * w * s->image.lanes);
   const size_t at_bytes = (size_t)(threads * s->image.lanes) * sizeof(int64_t);
   s->at = ampl_cpu_scratch_get(ctx, at_bytes);
   ampl_status status = AMPL_ENOMEM;
@@ -123,7 +137,9 @@ static const ampl_cpu_pool *loops(const ampl_tensor *t) {
 
 static int64_t size_of(const ampl_tensor *t) { return t->dtype == AMPL_F64 ? 8 : 4; }
 
-static void zero(const images *m, int64_t size) { memset(m->data, 0, (size_t)(m->t->numel * size)); }
+static ampl_status zero(ampl_ctx *ctx, const images *m, int64_t size) {
+  return ampl_cpu_zero(ctx, m->data, (size_t)(m->t->numel * size));
+}
 
 static ampl_status end_pass(ampl_ctx *ctx, pass *s, ampl_status st) {
   close_images(ctx, &s->x, false);
@@ -158,7 +174,7 @@ static ampl_status pool_max_scatter(ampl_ctx *ctx, const ampl_args *in, ampl_ten
   ampl_status st = open_images(ctx, &s.y, in->t[0], true);
   if (st == AMPL_OK) st = open_images(ctx, &s.x, in->t[1], true);
   if (st == AMPL_OK) st = open_images(ctx, &s.to, out[0], false);
-  if (st == AMPL_OK) zero(&s.to, s.size);
+  if (st == AMPL_OK) st = zero(ctx, &s.to, s.size);
   if (st == AMPL_OK && s.x.t->numel) st = share_places(ctx, &s.x, &s.to);
   if (st == AMPL_OK) st = run_pass(ctx, &s, &s.x, &s.y, in->p);
   return end_pass(ctx, &s, st);
@@ -199,7 +215,7 @@ static ampl_status pool_mean_scatter(ampl_ctx *ctx, const ampl_args *in, ampl_te
   mean_of(&s, in);
   ampl_status st = open_images(ctx, &s.y, in->t[0], true);
   if (st == AMPL_OK) st = open_images(ctx, &s.to, out[0], false);
-  if (st == AMPL_OK) zero(&s.to, s.size);
+  if (st == AMPL_OK) st = zero(ctx, &s.to, s.size);
   if (st == AMPL_OK) st = run_pass(ctx, &s, &s.to, &s.y, in->p);
   return end_pass(ctx, &s, st);
 }

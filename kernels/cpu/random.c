@@ -135,7 +135,7 @@ static ampl_status randperm(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **ou
   int64_t *v = ampl_cpu_scratch_get(ctx, bytes);
   if (!v) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %lld positions", (long long)n);
   for (int64_t i = 0; i < n; i++) v[i] = i + base;
-  for (int64_t pos = 0; pos < n; pos += BLOCK) {
+  for (int64_t pos = 0; pos < n && !ampl_cpu_stop_at(ctx, pos, BLOCK); pos += BLOCK) {
     const int64_t m = n - pos < BLOCK ? n - pos : BLOCK;
     bits64(part, m, seed, first + (uint64_t)pos);
     for (int64_t k = 0; k < m; k++) {
@@ -146,7 +146,7 @@ static ampl_status randperm(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **ou
   }
   ampl_cpu_narrow(AMPL_WORK_I64, v, y->dtype, y->data, 1, n);
   ampl_cpu_scratch_put(ctx, v, bytes);
-  return AMPL_OK;
+  return ampl_cpu_poll(ctx);
 }
 
 /* ------------------------------------------------------------------------------------------------ bernoulli ------- */

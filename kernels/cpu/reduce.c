@@ -13,6 +13,7 @@ enum { FEW_OUTPUTS = 64, CHUNK = 1 << 16, CHUNKS_MAX = 64, JOB = 1 << 14, GROUP_
 enum { FEW_TILES = 32, CHUNK_ROWS = 512 };
 
 typedef struct plan {
+  ampl_ctx *ctx;
   const ampl_cpu_reduction *r;
   ampl_cpu_stream kept, gone, out;      /* of x: dimensions that stay, that are reduced; of y */
   ampl_cpu_stream zkept, zgone;         /* of z */
@@ -96,6 +97,7 @@ static void row_part (const plan *p, int64_t output, int64_t from, int64_t to, v
   int64_t first = ampl_cpu_offset(&p->kept, output), zfirst = r->z ? ampl_cpu_offset(&p->zkept, output) : 0;
   for (int64_t pos = from, len; pos < to; pos += len) {
     len = ampl_cpu_run(&p->gone, pos, at_most(AMPL_FOLD_BLOCK, to - pos));
+    if (pos > from && ampl_cpu_stop_at(p->ctx, pos - from, len)) return;
     const void *x = ampl_cpu_load(&p->gone, r->work, first, pos, len, buf);
     ampl_cpu_part one;
     if (r->z) {
@@ -165,6 +167,7 @@ static void col_parts (const plan *p, int64_t output, int64_t m, int64_t from, i
   int64_t ld, ldz;
   for (int64_t pos = from; pos < to; pos += most) {
     int64_t rows = at_most(most, to - pos);
+    if (pos > from && ampl_cpu_stop_at(p->ctx, (pos - from) * m, rows * m)) return;
     const void *x = ampl_cpu_load_grid(&p->kept, &p->gone, r->work, output, pos, rows, m, buf[0], &ld);
     ampl_cpu_part *into = pos == from ? parts : some;
     if (r->z) {
@@ -219,7 +222,7 @@ static void deliver_none (const plan *p) {
 }
 
 ampl_status ampl_cpu_reduce (ampl_ctx *ctx, const ampl_cpu_reduction *r) {
-  plan p = {.r = r};
+  plan p = {.ctx = ctx, .r = r};
   index_spaces(&p);
   if (p.outputs == 0) return AMPL_OK;
   if (p.n == 0) {

@@ -10,6 +10,7 @@ enum { BLOCK = 512, TILE = 64 };
 typedef enum kind { SUM, PROD, PROD_BEFORE, RECURRENCE } kind;
 
 typedef struct scan {
+  ampl_ctx *ctx;
   kind    kind;
   bool    reverse;
   ampl_cpu_work work;           /* F64 or I64 */
@@ -93,6 +94,7 @@ static void line_job (void *ud, int64_t line, int thread) {
   for (int k = 0; k < 3; k++) at[k] = s->x[k].data ? ampl_cpu_offset(&s->x[k], line) : 0;
   start(s, &state, 1);
   for (int64_t done = 0; done < s->n; done += BLOCK) {
+    if (ampl_cpu_stop_at(s->ctx, done, BLOCK)) return;
     int64_t len = s->n - done < BLOCK ? s->n - done : BLOCK, pos = s->reverse ? s->n - done - len : done;
     const void *px = ampl_cpu_load(&s->along[0], s->work, at[0], pos, len, x);
     const void *pb = s->operands == 2 ? ampl_cpu_load(&s->along[1], s->work, at[1], pos, len, b) : NULL;
@@ -111,6 +113,7 @@ static void tile_job (void *ud, int64_t job, int thread) {
   int64_t m = s->m - column < TILE ? s->m - column : TILE;
   start(s, state, m);
   for (int64_t k = 0; k < s->n; k++) {
+    if (ampl_cpu_stop_at(s->ctx, k * m, m)) return;
     int64_t pos = s->reverse ? s->n - 1 - k : k, at[3];
     for (int i = 0; i < 3; i++) at[i] = s->x[i].data ? pos * s->along[i].stride[0] : 0;
     const void *px = ampl_cpu_load(&s->x[0], s->work, at[0], line, m, x);
@@ -123,7 +126,7 @@ static void tile_job (void *ud, int64_t job, int thread) {
 
 static ampl_status run_scan (ampl_ctx *ctx, const ampl_args *in, ampl_tensor *y, kind kind, bool reverse) {
   const ampl_tensor *x = in->t[0], *const t[3] = {x, in->nt == 2 ? in->t[1] : NULL, y};
-  scan s = {.kind = kind, .reverse = reverse, .operands = in->nt};
+  scan s = {.ctx = ctx, .kind = kind, .reverse = reverse, .operands = in->nt};
   bool tiled = ampl_cpu_lines(3, t, in->p[0].i, s.x, s.along);
   if (x->numel == 0) return AMPL_OK;
   s.work = ampl_dtype_is_float((ampl_dtype)y->dtype) ? AMPL_WORK_F64 : AMPL_WORK_I64;

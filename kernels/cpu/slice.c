@@ -30,7 +30,7 @@ static ampl_status add_windows(ampl_ctx *ctx, ampl_tensor *dx, const ampl_tensor
   int64_t n = dy->shape[last];
   if (!sum) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of sums", bytes);
   memset(sum, 0, (size_t)dx->numel * sizeof *sum);
-  for (int64_t r = 0; r < dy->numel / n; r++) {
+  for (int64_t r = 0; r < dy->numel / n && !ampl_cpu_stop_at(ctx, r * n, n); r++) {
     int64_t left = r, to = offset, from = 0;
     for (int d = last - 1; d >= 0; d--) {
       int64_t i = left % dy->shape[d];
@@ -42,7 +42,7 @@ static ampl_status add_windows(ampl_ctx *ctx, ampl_tensor *dx, const ampl_tensor
   }
   ampl_cpu_narrow(AMPL_WORK_F64, sum, dx->dtype, dx->data, 1, dx->numel);
   ampl_cpu_scratch_put(ctx, sum, bytes);
-  return AMPL_OK;
+  return ampl_cpu_poll(ctx);
 }
 
 static ampl_status view_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
@@ -51,7 +51,7 @@ static ampl_status view_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor
   const int64_t *stride = in->p[1].l.v, offset = in->p[2].i;
   size_t size = ampl_dtype_size((ampl_dtype)dx->dtype);
   if (dy->numel > 0 && may_overlap(dy->ndim, dy->shape, stride)) return add_windows(ctx, dx, dy, stride, offset);
-  if (dy->numel < dx->numel) ampl_cpu_zero(dx->data, (size_t)dx->numel * size);
+  if (dy->numel < dx->numel) AMPL_TRY(ampl_cpu_zero(ctx, dx->data, (size_t)dx->numel * size));
   return ampl_cpu_move(ctx, size, dy->ndim, dy->shape, ampl_cpu_at(dx, offset), stride, dy->data, dy->strides);
 }
 

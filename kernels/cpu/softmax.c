@@ -10,6 +10,7 @@
 enum { WHOLE = 16384, BLOCK = AMPL_FOLD_BLOCK, TILE = AMPL_FOLD_COLS / 2, ROWS = AMPL_FOLD_ROWS };
 
 typedef struct job {
+  ampl_ctx       *ctx;
   int             is_log;
   ampl_cpu_work   work;
   bool            tiled;
@@ -69,6 +70,7 @@ static void long_line (const job *s, int64_t from, int64_t to) {
   ampl_cpu_part sum, one;
   for (int64_t pos = 0; pos < s->n; pos += BLOCK) {
     int64_t len = at_most(BLOCK, s->n - pos);
+    if (ampl_cpu_stop_at(s->ctx, pos, BLOCK)) return;
     const void *x = ampl_cpu_load(&s->along[0], s->work, from, pos, len, buf);
     ampl_cpu_fold_row(AMPL_FOLD_LOG_SUM_EXP, s->work, 0, x, len, &one);
     ampl_cpu_fold_merge(AMPL_FOLD_LOG_SUM_EXP, s->work, &sum, pos, &one, len, 1);
@@ -76,6 +78,7 @@ static void long_line (const job *s, int64_t from, int64_t to) {
   constants(s, &sum, &a, &b);
   for (int64_t pos = 0; pos < s->n; pos += BLOCK) {
     int64_t len = at_most(BLOCK, s->n - pos);
+    if (ampl_cpu_stop_at(s->ctx, pos, BLOCK)) return;
     const void *x = ampl_cpu_load(&s->along[0], s->work, from, pos, len, buf);
     void *y = ampl_cpu_target(&s->along[1], s->work, to, pos, len, buf);
     if (s->work == AMPL_WORK_F32) loops()->part[s->is_log](y, x, len, (float)a, (float)b);
@@ -110,6 +113,7 @@ static void tile_job (void *ud, int64_t tile, int thread) {
   (void)thread;
   int64_t line, ld, m = tile_of(s, tile, &line), from = s->along[0].stride[0], to = s->along[1].stride[0];
   for (int64_t k = 0; k < s->n; k += ROWS) {
+    if (ampl_cpu_stop_at(s->ctx, k * m, ROWS * m)) return;
     int64_t rows = at_most(ROWS, s->n - k);
     const void *x = ampl_cpu_load_rows(&s->x[0], s->work, k * from, from, line, rows, m, buf, &ld);
     ampl_cpu_fold_cols(AMPL_FOLD_LOG_SUM_EXP, s->work, 0, x, ld, rows, m, k ? some : parts);
@@ -120,6 +124,7 @@ static void tile_job (void *ud, int64_t tile, int thread) {
     a[j] = (float)c.a[j], b[j] = (float)c.b[j];
   }
   for (int64_t k = 0; k < s->n; k += ROWS) {
+    if (ampl_cpu_stop_at(s->ctx, k * m, ROWS * m)) return;
     int64_t rows = at_most(ROWS, s->n - k), ldy;
     const void *x = ampl_cpu_load_rows(&s->x[0], s->work, k * from, from, line, rows, m, buf, &ld);
     void *y = ampl_cpu_target_rows(&s->x[1], s->work, k * to, to, line, m, buf, &ldy);
@@ -142,6 +147,7 @@ static void back_line_job (void *ud, int64_t line, int thread) {
   for (int pass = 0; pass < 2; pass++)
     for (int64_t pos = 0; pos < s->n; pos += BLOCK) {
       int64_t len = at_most(BLOCK, s->n - pos);
+    if (ampl_cpu_stop_at(s->ctx, pos, BLOCK)) return;
       const void *dy = ampl_cpu_load(&s->along[0], s->work, at[0], pos, len, buf[0]);
       const void *y = ampl_cpu_load(&s->along[1], s->work, at[1], pos, len, buf[1]);
       if (pass == 0) {
@@ -158,6 +164,7 @@ static void back_line_job (void *ud, int64_t line, int thread) {
 static void tile_dots (const job *s, int64_t line, int64_t m, double (*buf)[ROWS * TILE], double *dot) {
   float some[TILE];
   for (int64_t k = 0; k < s->n; k += ROWS) {
+    if (ampl_cpu_stop_at(s->ctx, k * m, ROWS * m)) return;
     int64_t rows = at_most(ROWS, s->n - k), ld[2];
     const void *row[2];
     for (int i = 0; i < 2; i++)
@@ -189,6 +196,7 @@ static void back_tile_job (void *ud, int64_t tile, int thread) {
   for (int64_t j = 0; j < m; j++) small[j] = (float)dot[j];
   const int64_t step[3] = {s->along[0].stride[0], s->along[1].stride[0], s->along[2].stride[0]};
   for (int64_t k = 0; k < s->n; k += ROWS) {
+    if (ampl_cpu_stop_at(s->ctx, k * m, ROWS * m)) return;
     int64_t rows = at_most(ROWS, s->n - k), ld[3];
     const void *dy = ampl_cpu_load_rows(&s->x[0], s->work, k * step[0], step[0], line, rows, m, buf[0], &ld[0]);
     const void *y = ampl_cpu_load_rows(&s->x[1], s->work, k * step[1], step[1], line, rows, m, buf[1], &ld[1]);
@@ -204,7 +212,7 @@ static void back_tile_job (void *ud, int64_t tile, int thread) {
 /* ------------------------------------------------------------------------------------------------ setting up ------ */
 
 static ampl_status run (ampl_ctx *ctx, int count, const ampl_tensor *const *t, int64_t dim, int is_log) {
-  job s = {.is_log = is_log, .work = AMPL_WORK_F32};
+  job s = {.ctx = ctx, .is_log = is_log, .work = AMPL_WORK_F32};
   bool back = count == 3;
   for (int k = 0; k < count; k++)
     if (ampl_cpu_work_of(t[k]->dtype) != AMPL_WORK_F32) s.work = AMPL_WORK_F64;

@@ -28,7 +28,7 @@ static uint64_t key_of_double(double v) {
 
 static bool is_wide(int dtype) { return dtype == AMPL_F64 || dtype == AMPL_I64; }
 
-enum { BLOCK = 256 };
+enum { BLOCK = 256, SOME = 1 << 16 };
 
 /* 32-bit keys, from dtypes that are not wide. */
 static void narrow_keys(int dtype, const char *data, int64_t step, int64_t n, uint32_t flip, uint32_t *key,
@@ -82,17 +82,18 @@ typedef struct pair64 { uint64_t key, at; } pair64;
       a[j] = v;                                                                                                        \
     }                                                                                                                  \
   }                                                                                                                    \
-  /* sorts a, with b as room; the result is in what is returned */                                                     \
-  static P *sort_##P(P *a, P *b, int64_t n) {                                                                          \
+  /* sorts a, with b as room; the result is in what is returned; NULL: interrupted */                                  \
+  static P *sort_##P(ampl_ctx *ctx, P *a, P *b, int64_t n) {                                                           \
     int64_t count[sizeof a->key][256];                                                                                 \
     if (n <= 48) {                                                                                                     \
       insertion_##P(a, n);                                                                                             \
       return a;                                                                                                        \
     }                                                                                                                  \
     memset(count, 0, sizeof count);                                                                                    \
-    for (int64_t i = 0; i < n; i++)                                                                                    \
+    for (int64_t i = 0; i < n && !ampl_cpu_stop_at(ctx, i, 1); i++)                                                    \
       for (unsigned d = 0; d < sizeof a->key; d++) count[d][a[i].key >> 8 * d & 255]++;                                \
     for (unsigned d = 0; d < sizeof a->key; d++) {                                                                     \
+      if (ampl_cpu_stop(ctx)) return NULL;                                                                             \
       int64_t *c = count[d], at = 0;                                                                                   \
       if (c[a[0].key >> 8 * d & 255] == n) continue;                                                                   \
       for (int k = 0; k < 256; k++) {                                                                                  \
@@ -100,7 +101,11 @@ typedef struct pair64 { uint64_t key, at; } pair64;
         c[k] = at;                                                                                                     \
         at += these;                                                                                                   \
       }                                                                                                                \
-      for (int64_t i = 0; i < n; i++) b[c[a[i].key >> 8 * d & 255]++] = a[i];                                          \
+      for (int64_t from = 0, to; from < n; from = to) {                                                                \
+        if (ampl_cpu_stop(ctx)) return NULL;                                                                           \
+        to = n - from < SOME ? n : from + SOME;                                                                        \
+        for (int64_t i = from; i < to; i++) b[c[a[i].key >> 8 * d & 255]++] = a[i];                                    \
+      }                                                                                                                \
       P *t = a;                                                                                                        \
       a = b, b = t;                                                                                                    \
     }                                                                                                                  \
@@ -122,12 +127,14 @@ typedef struct pair64 { uint64_t key, at; } pair64;
     for (int64_t i = 0; i < n; i++)                                                                                    \
       if (v[i].key < heap[0].key) sink_##P(heap, k, 0, v[i]); /* of equals the first ones stay */                      \
   }                                                                                                                    \
-  static void order_##P(P *heap, int64_t k) {                                                                          \
+  static bool order_##P(ampl_ctx *ctx, P *heap, int64_t k) {                                                           \
     for (int64_t end = k - 1; end > 0; end--) {                                                                        \
+      if (ampl_cpu_stop_at(ctx, end, 1)) return false;                                                                 \
       P v = heap[end];                                                                                                 \
       heap[end] = heap[0];                                                                                             \
       sink_##P(heap, end, 0, v);                                                                                       \
     }                                                                                                                  \
+    return true;                                                                                                       \
   }
 
 BY_PAIR(pair32)
@@ -144,22 +151,23 @@ size_t ampl_cpu_sort_room(int64_t n) { return 2 * (size_t)(n > 0 ? n : 1) * size
     keys(dtype, data, step, first, falling ? (full_flip) : 0, &a->key, apart);                                         \
     for (int64_t i = 0; i < first; i++) a[i].at = (__typeof__(a->at))i;                                                \
     if (first == n) {                                                                                                  \
-      a = sort_##P(a, b, n);                                                                                           \
+      if (!(a = sort_##P(ctx, a, b, n))) return false;                                                                 \
     } else {                                                                                                           \
       heap_##P(a, k);                                                                                                  \
       for (int64_t i = k; i < n; i += BLOCK) {                                                                         \
         int64_t m = n - i < BLOCK ? n - i : BLOCK;                                                                     \
+        if (ampl_cpu_stop_at(ctx, i, m)) return false;                                                                 \
         keys(dtype, data + i * step * size, step, m, falling ? (full_flip) : 0, &some->key, apart);                    \
         for (int64_t j = 0; j < m; j++) some[j].at = (__typeof__(a->at))(i + j);                                       \
         offer_##P(a, k, some, m);                                                                                      \
       }                                                                                                                \
-      order_##P(a, k);                                                                                                 \
+      if (!order_##P(ctx, a, k)) return false;                                                                         \
     }                                                                                                                  \
     for (int64_t i = 0; i < k; i++) order[i] = (int64_t)a[i].at;                                                       \
   } while (0)
 
-void ampl_cpu_select(int dtype, const char *data, int64_t step, int64_t n, int64_t k, bool falling, int64_t *order,
-                     void *room) {
+bool ampl_cpu_select(ampl_ctx *ctx, int dtype, const char *data, int64_t step, int64_t n, int64_t k, bool falling,
+                     int64_t *order, void *room) {
   if (is_wide(dtype) || n > UINT32_MAX) {
     if (is_wide(dtype)) {
       ORDER(pair64, wide_keys, UINT64_MAX);
@@ -167,21 +175,24 @@ void ampl_cpu_select(int dtype, const char *data, int64_t step, int64_t n, int64
       pair64 *a = room, *b = a + n;
       ampl_cpu_sort_keys(dtype, data, step, n, (uint64_t *)b);
       for (int64_t i = 0; i < n; i++) a[i] = (pair64){((uint64_t *)b)[i] ^ (falling ? UINT64_MAX : 0), (uint64_t)i};
-      a = sort_pair64(a, b, n);
+      if (!(a = sort_pair64(ctx, a, b, n))) return false;
       for (int64_t i = 0; i < k; i++) order[i] = (int64_t)a[i].at;
     }
   } else {
     ORDER(pair32, narrow_keys, UINT32_MAX);
   }
+  return true;
 }
 
-void ampl_cpu_sort(int dtype, const char *data, int64_t step, int64_t n, bool falling, int64_t *order, void *room) {
-  ampl_cpu_select(dtype, data, step, n, n, falling, order, room);
+bool ampl_cpu_sort(ampl_ctx *ctx, int dtype, const char *data, int64_t step, int64_t n, bool falling, int64_t *order,
+                   void *room) {
+  return ampl_cpu_select(ctx, dtype, data, step, n, n, falling, order, room);
 }
 
 /* ------------------------------------------------------------------------------------------------ lines ----------- */
 
 typedef struct sorting {
+  ampl_ctx *ctx;
   const ampl_tensor *x;
   ampl_tensor *values, *positions;      /* values may be NULL */
   int64_t n, k, base, xstep, vstep, pstep;
@@ -197,7 +208,7 @@ static void sort_job(void *ud, int64_t i, int thread) {
   int64_t *order = (int64_t *)(room + ampl_cpu_sort_room(w->n)),
           size = (int64_t)ampl_dtype_size((ampl_dtype)w->x->dtype);
   const char *x = ampl_cpu_at(w->x, ampl_cpu_offset(&w->line[0], i));
-  ampl_cpu_select(w->x->dtype, x, w->xstep, w->n, w->k, w->falling, order, room);
+  if (!ampl_cpu_select(w->ctx, w->x->dtype, x, w->xstep, w->n, w->k, w->falling, order, room)) return;
   if (w->values) {
     char *to = ampl_cpu_at(w->values, ampl_cpu_offset(&w->line[1], i));
     for (int64_t j = 0; j < w->k; j++) {
@@ -217,9 +228,17 @@ static int64_t stride_at(const ampl_tensor *x, int64_t d) { return x->ndim == 0 
 
 static ampl_status order_lines(ampl_ctx *ctx, const ampl_tensor *x, int64_t d, int64_t k, bool falling,
                                ampl_tensor *values, ampl_tensor *positions) {
-  sorting w = {.x = x, .values = values, .positions = positions, .n = x->ndim == 0 ? 1 : x->shape[d], .k = k,
-               .base = ampl_index_base(ctx), .falling = falling, .xstep = stride_at(x, d),
-               .vstep = values ? stride_at(values, d) : 0, .pstep = stride_at(positions, d)};
+  sorting w = {.ctx = ctx,
+               .x = x,
+               .values = values,
+               .positions = positions,
+               .n = x->ndim == 0 ? 1 : x->shape[d],
+               .k = k,
+               .base = ampl_index_base(ctx),
+               .falling = falling,
+               .xstep = stride_at(x, d),
+               .vstep = values ? stride_at(values, d) : 0,
+               .pstep = stride_at(positions, d)};
   int64_t shape[AMPL_RANK_MAX], stride[3][AMPL_RANK_MAX], lines = 1;
   int nd = 0;
   if (x->numel == 0 || k == 0) return AMPL_OK;

@@ -40,13 +40,14 @@ bool ampl_cpu_stop (ampl_ctx *ctx) {
   return true;
 }
 
-ampl_status ampl_cpu_poll (ampl_ctx *ctx) {
-  return ampl_cpu_stop(ctx) ? ampl_error(ctx, AMPL_EINTR, "interrupted") : AMPL_OK;
-}
-
 static ampl_status outcome (ampl_ctx *ctx) {
   const bool stopped = ctx && atomic_load_explicit(&ctx->stopped, memory_order_relaxed);
   return stopped ? ampl_error(ctx, AMPL_EINTR, "interrupted") : AMPL_OK;
+}
+
+ampl_status ampl_cpu_poll (ampl_ctx *ctx) {
+  ampl_cpu_stop(ctx);
+  return outcome(ctx);
 }
 
 static void run_jobs (ampl_ctx *ctx, ampl_cpu_job_fn fn, void *ud, int64_t jobs, int thread) {

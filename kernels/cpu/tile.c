@@ -22,6 +22,7 @@ static ampl_status repeat_positions(ampl_ctx *ctx, const ampl_args *in, ampl_ten
   const ampl_tensor *repeats = in->t[0];
   int64_t n = repeats->numel, total = 0, base = ampl_index_base(ctx), r;
   for (int64_t i = 0; i < n; i++) {
+    if (ampl_cpu_stop_at(ctx, i, 1)) return ampl_cpu_poll(ctx);
     ampl_cpu_widen(AMPL_WORK_I64, &r, repeats->dtype, ampl_cpu_at(repeats, i * repeats->strides[0]), 1, 1);
     if (r < 0 || __builtin_add_overflow(total, r, &total))
       return ampl_error(ctx, AMPL_EVALUE, "%lld repetitions of position %lld", (long long)r,
@@ -29,11 +30,13 @@ static ampl_status repeat_positions(ampl_ctx *ctx, const ampl_args *in, ampl_ten
   }
   AMPL_TRY(ampl_cpu_new(ctx, repeats, AMPL_I64, 1, &total, &out[0]));
   int64_t *p = out[0]->data;
-  for (int64_t i = 0; i < n; i++) {
+  for (int64_t i = 0; i < n && !ampl_cpu_stop_at(ctx, i, 1); i++) {
     ampl_cpu_widen(AMPL_WORK_I64, &r, repeats->dtype, ampl_cpu_at(repeats, i * repeats->strides[0]), 1, 1);
-    while (r-- > 0) *p++ = i + base;
+    while (r-- > 0)
+      if (ampl_cpu_stop_at(ctx, r, 1)) break;
+      else *p++ = i + base;
   }
-  return AMPL_OK;
+  return ampl_cpu_poll(ctx);
 }
 
 const ampl_kernel ampl_cpu_tile_kernels[] = {

@@ -51,7 +51,7 @@ static ampl_status diag(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   int64_t k = in->p[0].i, first = k < 0 ? -k * matrix->strides[0] : k * matrix->strides[1];
   int64_t step = matrix->strides[0] + matrix->strides[1], n = x->ndim == 2 ? y->numel : x->numel;
   size_t size = ampl_dtype_size((ampl_dtype)x->dtype);
-  if (matrix == y) ampl_cpu_zero(y->data, (size_t)y->numel * size);
+  if (matrix == y) AMPL_TRY(ampl_cpu_zero(ctx, y->data, (size_t)y->numel * size));
   if (n == 0) return AMPL_OK;
   return matrix == y ? ampl_cpu_move(ctx, size, 1, &n, ampl_cpu_at(y, first), &step, x->data, x->strides)
                      : ampl_cpu_move(ctx, size, 1, &n, y->data, y->strides, ampl_cpu_at(x, first), &step);

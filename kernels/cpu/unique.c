@@ -26,14 +26,14 @@ static ampl_status tell(ampl_ctx *ctx, const ampl_args *in, const found *f, int 
   if (in->p[2].i) {
     AMPL_TRY(ampl_cpu_new(ctx, x, AMPL_I64, 1, &f->values, &out[2]));
     counts = out[2]->data;
-    ampl_cpu_zero(counts, (size_t)f->values * sizeof *counts);
+    AMPL_TRY(ampl_cpu_zero(ctx, counts, (size_t)f->values * sizeof *counts));
   }
-  for (int64_t i = 0; i < f->n; i++) {
+  for (int64_t i = 0; i < f->n && !ampl_cpu_stop_at(ctx, i, 1); i++) {
     value += f->first[i];
     if (inverse) inverse[f->order[i]] = value + base;
     if (counts) counts[value]++;
   }
-  return AMPL_OK;
+  return ampl_cpu_poll(ctx);
 }
 
 /* ------------------------------------------------------------------------------------------------ elements -------- */
@@ -49,15 +49,16 @@ static ampl_status unique_elements(ampl_ctx *ctx, const ampl_args *in, ampl_tens
   int64_t dense[AMPL_RANK_MAX], step = 1;
   for (int d = x->ndim - 1; d >= 0; d--) dense[d] = step, step *= x->shape[d];
   AMPL_TRY(ampl_cpu_move(ctx, (size_t)size, x->ndim, x->shape, flat, dense, x->data, x->strides));
-  ampl_cpu_sort(x->dtype, flat, 1, n, false, f.order, scratch);
+  if (!ampl_cpu_sort(ctx, x->dtype, flat, 1, n, false, f.order, scratch)) return ampl_cpu_poll(ctx);
   ampl_cpu_sort_keys(x->dtype, flat, 1, n, key);
   for (int64_t i = 0; i < n; i++) {
+    if (ampl_cpu_stop_at(ctx, i, 1)) return ampl_cpu_poll(ctx);
     f.first[i] = i == 0 || !same_key(key[f.order[i]], key[f.order[i - 1]], is_float);
     f.values += f.first[i];
   }
   AMPL_TRY(ampl_cpu_new(ctx, x, x->dtype, 1, &f.values, &out[0]));
   char *y = out[0]->data;
-  for (int64_t i = 0; i < n; i++) {
+  for (int64_t i = 0; i < n && !ampl_cpu_stop_at(ctx, i, 1); i++) {
     if (!f.first[i]) continue;
     memcpy(y, flat + f.order[i] * size, (size_t)size);
     y += size;
@@ -87,13 +88,14 @@ static int compare_rows(const uint64_t *a, const uint64_t *b, int64_t m) {
 }
 
 /* Sorts row numbers by merging ever longer runs; equal rows keep their order. */
-static void sort_rows(const uint64_t *key, int64_t n, int64_t m, int64_t *order, int64_t *room) {
+static ampl_status sort_rows(ampl_ctx *ctx, const uint64_t *key, int64_t n, int64_t m, int64_t *order, int64_t *room) {
   int64_t *a = order, *b = room;
   for (int64_t i = 0; i < n; i++) a[i] = i;
   for (int64_t run = 1; run < n; run *= 2) {
     for (int64_t from = 0; from < n; from += 2 * run) {
       int64_t middle = from + run < n ? from + run : n, end = from + 2 * run < n ? from + 2 * run : n;
       for (int64_t i = from, j = middle, k = from; k < end; k++) {
+        if (ampl_cpu_stop_at(ctx, k * m, m)) return ampl_cpu_poll(ctx);
         bool left = i < middle && (j >= end || compare_rows(key + a[i] * m, key + a[j] * m, m) <= 0);
         b[k] = left ? a[i++] : a[j++];
       }
@@ -102,6 +104,7 @@ static void sort_rows(const uint64_t *key, int64_t n, int64_t m, int64_t *order,
     a = b, b = t;
   }
   if (a != order) memcpy(order, a, (size_t)n * sizeof *order);
+  return AMPL_OK;
 }
 
 static bool same_row(const uint64_t *a, const uint64_t *b, int64_t m, bool is_float) {
@@ -121,11 +124,14 @@ static ampl_status unique_slices(ampl_ctx *ctx, const ampl_args *in, ampl_tensor
     if (k != d) shape[nd] = x->shape[k], dense[nd++] = x->strides[k];
   ampl_cpu_streams_from(1, (const int64_t *const[]){dense}, nd, shape, false, &s);
   for (int64_t r = 0; r < n; r++)
-    for (int64_t j = 0, run = s.shape[s.nd - 1]; j < m; j += run)
+    for (int64_t j = 0, run = s.shape[s.nd - 1]; j < m; j += run) {
+      if (ampl_cpu_stop_at(ctx, r * m + j, run)) return ampl_cpu_poll(ctx);
       ampl_cpu_sort_keys(x->dtype, ampl_cpu_at(x, r * x->strides[d] + ampl_cpu_offset(&s, j)), s.stride[s.nd - 1], run,
                          key + r * m + j);
-  sort_rows(key, n, m, order, kept);
+    }
+  AMPL_TRY(sort_rows(ctx, key, n, m, order, kept));
   for (int64_t i = 0; i < n; i++) {
+    if (ampl_cpu_stop_at(ctx, i * m, m)) return ampl_cpu_poll(ctx);
     f.first[i] = i == 0 || !same_row(key + order[i] * m, key + order[i - 1] * m, m, ampl_is_float(x));
     f.values += f.first[i];
     if (f.first[i]) kept[count++] = order[i];
