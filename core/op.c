@@ -218,6 +218,25 @@ static int common_dtype(const call *c) {
   return result;
 }
 
+/* Whether operand x keeps its dtype beside tensors of dtype t: a scalar of another float is computed with as a number
+ * is, at the precision of the arithmetic, not at that of 16-bit results. */
+static bool computes_as_number(const call *c, const ampl_tensor *x, int t) {
+  return x->ndim == 0 && ampl_is_float(x) && (t == AMPL_F16 || t == AMPL_BF16) && c->op->flags & AMPL_OP_ELEMENTWISE &&
+         !(c->op->flags & AMPL_OP_BOOL_OUT);
+}
+
+/* The double of an integer for work in dtype t; where it does not fit, its last bit tells so, that a further rounding
+ * comes out as if it were the only one. */
+static double number_of(int64_t v, int t) {
+  double d = (double)v;
+  uint64_t bits;
+  if (t == AMPL_F64 || d >= 0x1p63 || (int64_t)d == v) return d;
+  memcpy(&bits, &d, sizeof bits);
+  if (!(bits & 1)) bits = ((int64_t)d > v) == (v > 0) ? bits - 1 : bits + 1;
+  memcpy(&d, &bits, sizeof bits);
+  return d;
+}
+
 static ampl_status promote(call *c) {
   int t = -1;
   bool mixed = false;
@@ -235,9 +254,11 @@ static ampl_status promote(call *c) {
     if (!x || as_is(c, i)) continue;
     if (x->flags & AMPL_T_NUMBER) {
       if ((x->dtype == AMPL_F64) == (category(t) == 2)) continue;
-      const double v = ampl_number_value(x);
-      AMPL_TRY(replace(c, i, ampl_number_new(c->ctx, category(t) == 2 ? AMPL_F64 : AMPL_I64, v, (int64_t)v)));
-    } else if (x->dtype != t) {
+      int64_t whole = (int64_t)ampl_number_value(x);
+      if (x->dtype != AMPL_F64) memcpy(&whole, x->data, sizeof whole);
+      const ampl_dtype kind = category(t) == 2 ? AMPL_F64 : AMPL_I64;
+      AMPL_TRY(replace(c, i, ampl_number_new(c->ctx, kind, number_of(whole, t), whole)));
+    } else if (x->dtype != t && !computes_as_number(c, x, t)) {
       AMPL_TRY(ampl_cast_to(c->ctx, x, (ampl_dtype)t, &y));
       AMPL_TRY(replace(c, i, y));
     }
@@ -607,7 +628,7 @@ ampl_status ampl_call_inplace(ampl_ctx *ctx, const ampl_args *in) {
   for (int i = 1; s == AMPL_OK && region && region->on && i < c.nt; i++) {
     ampl_tensor *x = c.t[i], *y;
     if (!x || x->flags & AMPL_T_NUMBER || as_is(&c, i) || x->dtype == self->dtype || !ampl_is_float(x) ||
-        !ampl_is_float(self))
+        !ampl_is_float(self) || computes_as_number(&c, x, self->dtype))
       continue;
     if ((s = ampl_cast_to(ctx, x, (ampl_dtype)self->dtype, &y)) == AMPL_OK) s = replace(&c, i, y);
     c.t[0] = self;

@@ -263,15 +263,14 @@ static ampl_status infer_extreme (ampl_ctx *ctx, const ampl_args *in, ampl_meta 
   return AMPL_OK;
 }
 
-/* Equal ones share the gradient; where the result is NaN, the NaNs do. */
+/* Equal ones share the gradient; where the result is NaN, nothing equals it: 0 / 0. */
 static ampl_status back_extreme (ampl_grad *g) {
   ampl_eval *e = &g->e;
   ampl_ints dims = g->p[0].l;
   ampl_tensor *x = g->x[0], *y = ampl_eval_keepdim(e, g->y[0], &g->xm[0], dims, g->p[1].i);
   ampl_tensor *dy = ampl_eval_keepdim(e, g->dy[0], &g->xm[0], dims, g->p[1].i);
-  ampl_tensor *mask = EV(e, logical_or, T(EV(e, eq, T(x, y)), EV(e, isnan, T(x))));
-  ampl_tensor *share = EV(e, div, T(dy, EV(e, sum, T(mask), P(V_L(dims.n, dims.v), V_I(true)))));
-  ampl_grad_set(g, 0, EV(e, where, T(mask, share, num(e, 0))));
+  ampl_tensor *mask = EV(e, eq, T(x, y)), *count = EV(e, sum, T(mask), P(V_L(dims.n, dims.v), V_I(true)));
+  ampl_grad_set(g, 0, EV(e, div, T(EV(e, mul, T(dy, mask)), count)));
   return e->status;
 }
 

@@ -66,14 +66,14 @@ static ampl_tensor *share(ampl_eval *e, ampl_tensor *dy, ampl_tensor *a, ampl_te
 
 static bool plain(const ampl_tensor *bound) { return !bound || bound->flags & AMPL_T_NUMBER; }
 
-/* With number bounds an element on a bound gets no gradient; tensor bounds share it. */
+/* With number bounds an element on a bound gets no gradient, and neither does NaN; tensor bounds share it. */
 static ampl_status back_clamp(ampl_grad *g) {
   ampl_eval *e = &g->e;
   ampl_tensor *x = g->x[0], *min = g->x[1], *max = g->x[2], *dy = g->dy[0];
   if (plain(min) && plain(max)) {
-    ampl_tensor *low = min ? EV(e, le, T(x, min)) : NULL, *high = max ? EV(e, ge, T(x, max)) : NULL;
-    ampl_tensor *out = low && high ? EV(e, logical_or, T(low, high)) : low ? low : high;
-    ampl_grad_set(g, 0, EV(e, where, T(out, number(e, 0), dy)));
+    ampl_tensor *above = min ? EV(e, gt, T(x, min)) : NULL, *below = max ? EV(e, lt, T(x, max)) : NULL;
+    ampl_tensor *inside = above && below ? EV(e, logical_and, T(above, below)) : above ? above : below;
+    ampl_grad_set(g, 0, EV(e, where, T(inside, dy, number(e, 0))));
     return e->status;
   }
   ampl_tensor *raised = min ? EV(e, maximum, T(x, min)) : x;            /* y = min(raised, max) */

@@ -147,7 +147,7 @@ static double each_part (const task *t) { return t->smoothing / (double)t->class
 /* From what a row came to: its largest value, its sum of exp, and, for smoothing, its weighted sum */
 static void row_loss (const task *t, int64_t r, int64_t first, const ampl_cpu_part *part, double weighted_sum) {
   double top = part->a.f, log_sum = log(part->b.f);
-  if (isinf(top)) top = 0, log_sum = part->a.f > 0 ? INFINITY : log_sum;
+  if (isinf(top)) top = 0, log_sum = part->a.f > 0 ? NAN : log_sum;     /* as log_softmax: inf - inf */
   t->lse[r] = top + log_sum;
   if (t->label[r] == IGNORED) {
     t->loss[r] = 0;

@@ -273,7 +273,8 @@ ampl_status ampl_cpu_new(ampl_ctx *ctx, const ampl_tensor *x, int dtype, int ndi
 }
 
 void ampl_cpu_scalar(const ampl_tensor *x, int t, void *dst) {
-  ampl_cpu_work w = ampl_cpu_work_of(t);
+  const bool low = t == AMPL_F16 || t == AMPL_BF16;     /* rounded once, not by way of f32 */
+  const ampl_cpu_work w = ampl_cpu_work_of(low ? x->dtype : t);
   uint64_t value;
   ampl_cpu_widen(w, &value, x->dtype, x->data, 1, 1);
   ampl_cpu_narrow(w, &value, t, dst, 1, 1);

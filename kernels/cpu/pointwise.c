@@ -1,5 +1,6 @@
 /* pointwise.c: the kernels of unary.def and binary.def. */
 #include "isa/pointwise.h"
+#include "move.h"
 #include "op.h"
 
 #include <float.h>
@@ -67,15 +68,40 @@ static ampl_status refuse_bool(ampl_ctx *ctx, const ampl_tensor *y) {
 #define TERNARY_KERNEL(name, F) KERNEL(name, ANY, 0)
 #include "binary.def"
 
+/* Numbers that become values of the result are rounded once, to its dtype */
+static void round_params(ampl_value *to, const ampl_value *p, int n, const ampl_tensor *y) {
+  for (int i = 0; i < n; i++) {
+    ampl_tensor number = {.dtype = AMPL_F64, .numel = 1}, rounded = {.dtype = y->dtype, .numel = 1};
+    uint64_t v;
+    to[i] = p[i];
+    number.data = &to[i].f, rounded.data = &v;
+    if (!ampl_dtype_is_float((ampl_dtype)y->dtype)) continue;
+    ampl_cpu_scalar(&number, y->dtype, &v);
+    ampl_cpu_scalar(&rounded, AMPL_F64, &to[i].f);
+  }
+}
+
 /* What infinities become where it is not told: the largest numbers of the dtype */
 static double largest(int dtype) {
   return dtype == AMPL_F16 ? 65504 : dtype == AMPL_BF16 ? 0x1.fep127 : dtype == AMPL_F32 ? FLT_MAX : DBL_MAX;
 }
 static ampl_status finite_numbers(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
-  ampl_value p[AMPL_POINTWISE_PARAMS] = {in->p[0], in->p[1], in->p[2]};
+  ampl_value p[AMPL_POINTWISE_PARAMS];
+  round_params(p, in->p, 3, out[0]);
   if (p[1].f != p[1].f) p[1].f = largest(out[0]->dtype);
   if (p[2].f != p[2].f) p[2].f = -largest(out[0]->dtype);
   return nan_to_num_kernel(ctx, &(ampl_args){in->op, in->t, 1, p}, out);
+}
+
+static ampl_status between_bounds(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
+  ampl_value p[2];
+  round_params(p, in->p, 2, out[0]);
+  return hardtanh_kernel(ctx, &(ampl_args){in->op, in->t, in->nt, p}, out);
+}
+static ampl_status between_bounds_backward(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
+  ampl_value p[2];
+  round_params(p, in->p, 2, in->t[1]);
+  return hardtanh_backward_kernel(ctx, &(ampl_args){in->op, in->t, in->nt, p}, out);
 }
 
 /* A bound that is not there lets everything pass */
@@ -103,7 +129,9 @@ static ampl_status power(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) 
 }
 
 const ampl_kernel ampl_cpu_pointwise_kernels[] = {
-/* Three know more than their formulas. */
+/* These know more than their formulas. */
+#define hardtanh_kernel between_bounds
+#define hardtanh_backward_kernel between_bounds_backward
 #define nan_to_num_kernel finite_numbers
 #define clamp_kernel within_bounds
 #define pow_kernel power

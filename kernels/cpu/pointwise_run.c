@@ -26,15 +26,23 @@ static void spread(splat *s, ampl_cpu_work w, int dtype, const void *value) {
   for (int i = 1; w == AMPL_WORK_F32 && i < AMPL_POINTWISE_SPLAT; i++) s->f[i] = s->f[0];
 }
 
-/* The one value of x.  A plain number that is compared counts as a value of the other operand's `dtype`. */
+/* The one value of x.  A number, or a scalar of a wider float, that is compared or chosen counts as a value of the
+ * other operands' `dtype`, which rounds it once; one that is computed with keeps its digits (`dtype`: the working
+ * type's). */
 static void spread_one(splat *s, ampl_cpu_work w, const ampl_tensor *x, int dtype) {
   uint64_t rounded;
-  if (!(x->flags & AMPL_T_NUMBER) || !ampl_dtype_is_float((ampl_dtype)dtype)) {
+  if (x->dtype == dtype || !ampl_dtype_is_float((ampl_dtype)dtype)) {
     spread(s, w, x->dtype, x->data);
     return;
   }
   ampl_cpu_scalar(x, dtype, &rounded);
   spread(s, w, dtype, &rounded);
+}
+
+/* Whether results are values of the operands, or tell how they compare */
+static bool chooses(int op, const ampl_tensor *y) {
+  return y->dtype == AMPL_BOOL || op == AMPL_PW_where || op == AMPL_PW_masked_fill || op == AMPL_PW_clamp ||
+         op == AMPL_PW_minimum || op == AMPL_PW_maximum;
 }
 
 /* ------------------------------------------------------------------------------------------------ flat ------------ */
@@ -102,7 +110,7 @@ static bool run_flat(ampl_ctx *ctx, int op, ampl_tensor *y, ampl_tensor *const *
   if (y->dtype != t.dtype && y->dtype != AMPL_BOOL) return false;
   for (int k = 0; k < nin; k++) {
     if (t.step[k]) continue;
-    spread_one(&one[k], AMPL_WORK_F32, x[k], y->dtype == AMPL_BOOL ? t.dtype : AMPL_F32);
+    spread_one(&one[k], AMPL_WORK_F32, x[k], chooses(op, y) ? t.dtype : AMPL_F32);
     t.in[k] = (const char *)one[k].f;
   }
   t.f = AMPL_CPU_BEST(ampl_pointwise_table)->f[op];
@@ -348,7 +356,7 @@ static ampl_status run_plan(ampl_ctx *ctx, int op, ampl_tensor *y, ampl_tensor *
   ampl_cpu_streams(1 + nin, all, y->ndim, y->shape, true, t.at.s);
   for (int k = 1; k <= nin; k++) {
     t.one[k] = all[k]->numel == 1;
-    if (t.one[k]) spread_one(&t.splat[k], t.work, all[k], y->dtype == AMPL_BOOL ? dtype : native(t.work));
+    if (t.one[k]) spread_one(&t.splat[k], t.work, all[k], chooses(op, y) ? dtype : native(t.work));
   }
   t.divides = t.work == AMPL_WORK_I64 && (op == AMPL_PW_div || op == AMPL_PW_floor_div || op == AMPL_PW_remainder);
   t.job = CHUNK;

@@ -47,10 +47,11 @@ static double f64_dot (const job *s, const double *dy, const double *y, int64_t 
 
 /* ------------------------------------------------------------------------------------------------ forward --------- */
 
-/* a and b of the formula, of a line whose part is known */
+/* a and b of the formula, of a line whose part is known.  Infinity less itself is no number, and so is the sum that it
+ * takes part in, though not the logarithm for which the part was made. */
 static void constants (const job *s, const ampl_cpu_part *part, double *a, double *b) {
   *a = part->a.f;
-  *b = s->is_log ? log(part->b.f) : 1 / part->b.f;
+  *b = *a == INFINITY ? NAN : s->is_log ? log(part->b.f) : 1 / part->b.f;
 }
 
 /* Lines at one distance from each other */
@@ -67,7 +68,7 @@ static void whole_lines (const job *s, int64_t line, int64_t lines, char *buf) {
 
 static void long_line (const job *s, int64_t from, int64_t to) {
   double buf[BLOCK], a, b;
-  ampl_cpu_part sum, one;
+  ampl_cpu_part sum = {{0}, {0}}, one;
   for (int64_t pos = 0; pos < s->n; pos += BLOCK) {
     int64_t len = at_most(BLOCK, s->n - pos);
     if (ampl_cpu_stop_at(s->ctx, pos, BLOCK)) return;

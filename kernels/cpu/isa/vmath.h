@@ -305,7 +305,8 @@ INLINE V look_up (const float *table, I i) {
 }
 
 /* erf(a) = a P(u) for a in [i / 4, (i + 1) / 4), u = a minus the middle of that interval; row k holds the coefficients
-   of u^k.  From 4 on erf rounds to 1. */
+   of u^k.  From 3.92 on erf rounds to 1; at 0x1.fffffcp1, which stands for all beyond, the formula gives just that,
+   fused or not: 1 - erf must vanish there. */
 static const float erf_table[6][16] = {
   {0x1.1f5e1ap+0f, 0x1.13e08cp+0f, 0x1.fe8f16p-1f, 0x1.cacbc2p-1f, 0x1.9450bcp-1f, 0x1.611066p-1f,
    0x1.3448f8p-1f, 0x1.0ee122p-1f, 0x1.e09a7ap-2f, 0x1.aed2p-2f, 0x1.8603ep-2f, 0x1.642828p-2f,
@@ -327,7 +328,7 @@ static const float erf_table[6][16] = {
    -0x1.ab2b0ep-11f, -0x1.415554p-11f, -0x1.c026b6p-12f, -0x1.336a42p-12f},
 };
 INLINE V verf (V x) {
-  V a = vmin(vset(0x1.fffffep1f), vabs(x)), k = vtrunc(vmul(a, vset(4)));
+  V a = vmin(vset(0x1.fffffcp1f), vabs(x)), k = vtrunc(vmul(a, vset(4)));
   V u = vsub(vfnma(k, vset(0.25f), a), vset(0.125f)); /* exact */
   I i = iand(v_to_i(k), iset(15)); /* a NaN must not reach beyond the table */
   V p = look_up(erf_table[5], i);
