@@ -256,7 +256,7 @@ local function use(object)
     local line = pick {
       "o:step()", "o:step()", "o:step()", "o:step(0.5)", "o:load_state_dict(o:state_dict())", "s = o:state_dict()",
       "o:load_state_dict(s)", "o.param_groups[1].lr = " .. anything(), "o.param_groups[1].params[1] = " .. anything(),
-      "s = o:state_dict(); s[next(s)] = " .. anything() .. "; o:load_state_dict(s)",
+      "s = o:state_dict(); s[next(s) or 1] = " .. anything() .. "; o:load_state_dict(s)",
       "s = o:state_dict(); s.param_groups[1].lr = " .. anything() .. "; o:load_state_dict(s)",
       "s = o:state_dict(); s.state[1] = " .. anything() .. "; o:load_state_dict(s)",
       "o:step(function() return T(1):sum() end)", "o.optimizer.param_groups[1].lr = " .. anything(),

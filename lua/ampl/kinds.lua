@@ -92,7 +92,7 @@ local function module(v) return is_module(v) and v or nil end
 -- Tensors that are trained: a list of them, a module, or one.
 local function parameters(v)
   if is_tensor(v) then return tensor(v) end
-  if type(v) ~= "table" then return nil end
+  if type(v) ~= "table" or is_class(v) then return nil end
   if type(v.named_parameters) == "function" then return v end
   local n, why = length(v)
   if not n then return nil, why end
