@@ -64,7 +64,7 @@ static void trim_pool(ampl_ctx *c, int d) {
 }
 
 void ampl_memory_trim(ampl_ctx *c) {
-  for (int d = 0; d < AMPL_DEVICES_MAX; d++) trim_pool(c, d);
+  for (int d = 0; c && d < AMPL_DEVICES_MAX; d++) trim_pool(c, d);
 }
 
 static ampl_pool *pool_of(ampl_ctx *c, const ampl_device *device) {
@@ -198,26 +198,33 @@ void ampl_mem_close(ampl_ctx *c) {
 /* ------------------------------------------------------------------------------------------------ public ---------- */
 
 void ampl_memory(const ampl_ctx *c, ampl_memory_info *out) {
+  if (!out) return;
+  *out = (ampl_memory_info){0};
+  if (!c) return;
   *out = (ampl_memory_info){.live = c->live, .peak = c->peak, .cached = cached(c), .limit = c->limit,
                             .tensors = c->tensors, .storages = c->storages, .nodes = c->nodes};
   memcpy(out->by_kind, c->by_kind, sizeof out->by_kind);
 }
 
-void ampl_memory_reset_peak(ampl_ctx *c) { c->peak = c->live; }
+void ampl_memory_reset_peak(ampl_ctx *c) {
+  if (c) c->peak = c->live;
+}
 
 void ampl_memory_set_limit(ampl_ctx *c, size_t bytes) {
+  if (!c) return;
   c->limit = bytes;
   c->soft = bytes / 2 < ((size_t)300 << 20) ? bytes / 2 : (size_t)300 << 20;
 }
 
 void ampl_on_collect(ampl_ctx *c, ampl_collect_fn fn, void *ud) {
+  if (!c) return;
   c->collect = fn;
   c->collect_ud = ud;
 }
 
-bool ampl_memory_pressed(const ampl_ctx *c) { return c->live > c->soft; }
+bool ampl_memory_pressed(const ampl_ctx *c) { return c && c->live > c->soft; }
 
 /* torch7's rule: when more than 80 % stays live, the maximum grows by 40 %. */
 void ampl_memory_collected(ampl_ctx *c) {
-  if (c->live > c->soft / 10 * 8) c->soft = c->live / 10 * 14;
+  if (c && c->live > c->soft / 10 * 8) c->soft = c->live / 10 * 14;
 }

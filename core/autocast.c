@@ -65,9 +65,13 @@ static ampl_cast_cache *cache_of(ampl_ctx *ctx) {
   return m->cache = c;
 }
 
-void ampl_autocast_cache_stats(const ampl_ctx *ctx, ampl_cast_stats *out) { *out = ctx->cast_stats; }
+void ampl_autocast_cache_stats(const ampl_ctx *ctx, ampl_cast_stats *out) {
+  if (out) *out = ctx ? ctx->cast_stats : (ampl_cast_stats){0};
+}
 
-void ampl_autocast_clear_cache(ampl_ctx *ctx) { ampl_autocast_cache_clear(ctx, ctx->modes); }
+void ampl_autocast_clear_cache(ampl_ctx *ctx) {
+  if (ctx) ampl_autocast_cache_clear(ctx, ctx->modes);
+}
 
 /* The cast of x with its graph, whatever the modes are: who asks next may want a gradient. */
 static ampl_status cast_recorded(ampl_ctx *ctx, ampl_tensor *x, int dtype, ampl_tensor **out) {
@@ -215,11 +219,13 @@ ampl_status ampl_autocast_apply(ampl_ctx *ctx, const ampl_op *op, ampl_tensor **
 /* ------------------------------------------------------------------------------------------------ public ---------- */
 
 bool ampl_autocast_enabled(ampl_ctx *ctx, const char *name) {
+  if (!ctx) return false;
   const ampl_device *device = name ? ampl_device_find(ctx, name) : ctx->device;
   return device && ampl_autocast_on(ctx, device);
 }
 
 int ampl_autocast_low_dtype(ampl_ctx *ctx, const char *name) {
+  if (!ctx) return AMPL_DTYPE_NONE;
   const ampl_device *device = name ? ampl_device_find(ctx, name) : ctx->device;
   return device ? ampl_autocast_dtype(ctx, device) : AMPL_DTYPE_NONE;
 }
@@ -251,6 +257,7 @@ static ampl_status fill_region(ampl_ctx *ctx, const ampl_autocast_options *o, am
 }
 
 uint64_t ampl_enter_autocast(ampl_ctx *ctx, const ampl_autocast_options *o) {
+  if (!ctx || !o) return ampl_error_null(ctx, __func__, ctx ? "options" : "ctx"), 0;
   ampl_mode mode = {.kind = AMPL_MODE_AUTOCAST, .on = o->enabled, .dtype = o->dtype, .device = -1};
   ctx->op = "autocast";
   uint64_t id = 0;

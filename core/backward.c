@@ -515,6 +515,7 @@ static ampl_status guarded(walk *w, int nout, ampl_tensor *const *outputs, ampl_
   const ampl_mode plain = {.kind = AMPL_MODE_AUTOCAST, .dtype = AMPL_DTYPE_NONE, .device = -1, .cache = cache};
   const uint64_t g = ampl_mode_enter(w->ctx, &grad), a = m->autocast ? ampl_mode_enter(w->ctx, &plain) : 0;
   if (!g || (m->autocast && !a)) {
+    ampl_mode_leave(w->ctx, m, a);
     ampl_mode_leave(w->ctx, m, g);
     return no_memory(w);
   }
@@ -526,6 +527,8 @@ static ampl_status guarded(walk *w, int nout, ampl_tensor *const *outputs, ampl_
 }
 
 ampl_status ampl_backward(ampl_tensor *x, ampl_tensor *grad, unsigned flags) {
+  AMPL_NEED(NULL, x);
+  AMPL_TRY(ampl_check_list(ampl_ctx_of(x), "backward", 1, &grad, true));
   walk w = {.ctx = ampl_ctx_of(x), .flags = flags};
   w.ctx->op = "backward";
   const ampl_status s = guarded(&w, 1, &x, &grad);
@@ -537,8 +540,13 @@ ampl_status ampl_gradients(ampl_ctx *ctx, int nout, ampl_tensor *const *outputs,
                            int nin, ampl_tensor *const *inputs, unsigned flags, ampl_tensor **out) {
   walk w = {.ctx = ctx, .flags = flags, .ncapture = nin, .capture = inputs, .captured = out};
   ampl_status s = AMPL_OK;
-  ctx->op = "grad";
+  AMPL_NEED(NULL, ctx);
+  if (nin > 0) AMPL_NEED(ctx, out);
   for (int i = 0; i < nin; i++) out[i] = NULL;
+  AMPL_TRY(ampl_check_list(ctx, "outputs", nout, outputs, false));
+  AMPL_TRY(ampl_check_list(ctx, "inputs", nin, inputs, false));
+  if (grad_outputs) AMPL_TRY(ampl_check_list(ctx, "grad_outputs", nout, grad_outputs, true));
+  ctx->op = "grad";
   for (int i = 0; i < nin && s == AMPL_OK; i++) {
     if (!ampl_wants_grad(inputs[i])) s = ampl_error(ctx, AMPL_EGRAD, "input %d does not require a gradient", i + 1);
     else if (inputs[i]->view) s = ampl_graph_settle(ctx, inputs[i]);

@@ -160,6 +160,12 @@ ampl_status ampl_error_null(ampl_ctx *ctx, const char *function, const char *wha
     if (!(pointer)) return ampl_error_null(ctx, __func__, #pointer);                                                   \
   } while (0)
 
+/* EARG for a list without room or with a negative count, and for an entry that is NULL (unless `holes`) or belongs to
+ * another context.  `what` names the list. */
+ampl_status ampl_check_list(ampl_ctx *ctx, const char *what, int64_t n, ampl_tensor *const *v, bool holes);
+/* Each context counts and frees what is its own. */
+#define AMPL_FOREIGN_TENSOR "a tensor belongs to another context; take its values over with ampl_to_bytes"
+
 void        ampl_warning(ampl_ctx *ctx, const char *code, const char *fmt, ...) AMPL_PRINTF(3, 4);
 char       *ampl_text(ampl_ctx *ctx);   /* the next buffer of the ring, sizeof ctx->text[0] */
 

@@ -250,6 +250,11 @@ static ampl_status check_fresh(ampl_ctx *ctx, int ny, ampl_tensor *const *y) {
 ampl_status ampl_record_function(ampl_ctx *ctx, const ampl_function *f, int nx, ampl_tensor *const *x, int ny,
                                  ampl_tensor **y) {
   ampl_status s = AMPL_OK;
+  AMPL_NEED(NULL, ctx);
+  AMPL_NEED(ctx, f);
+  AMPL_NEED(ctx, f->backward);
+  AMPL_TRY(ampl_check_list(ctx, "operands", nx, x, true));
+  AMPL_TRY(ampl_check_list(ctx, "outputs", ny, y, false));
   if (nx > 255 || ny > 255)
     return ampl_error(ctx, AMPL_EUNSUPPORTED, "at most 255 operands and outputs can be differentiated");
   AMPL_TRY(check_fresh(ctx, ny, y));
@@ -340,7 +345,10 @@ ampl_status ampl_graph_rebase(ampl_ctx *ctx, ampl_tensor *self, ampl_tensor *val
 /* ------------------------------------------------------------------------------------------------ hooks ----------- */
 
 ampl_status ampl_register_hook(ampl_tensor *x, ampl_hook_fn fn, void (*release)(void *ud), void *ud, uint64_t *id) {
+  AMPL_NEED(NULL, x);
   ampl_ctx *ctx = ampl_ctx_of(x);
+  AMPL_NEED(ctx, fn);
+  AMPL_NEED(ctx, id);
   if (!ampl_wants_grad(x))
     return ampl_error(ctx, AMPL_EGRAD,
                       "a tensor that requires no gradient takes no hook; set x.requires_grad = true first");
@@ -354,6 +362,7 @@ ampl_status ampl_register_hook(ampl_tensor *x, ampl_hook_fn fn, void (*release)(
 }
 
 void ampl_remove_hook(ampl_tensor *x, uint64_t id) {
+  if (!x) return;
   ampl_hook **p = x->node ? &x->node->hooks : &x->hooks;
   for (; *p; p = &(*p)->next) {
     ampl_hook *h = *p;
@@ -404,6 +413,7 @@ ampl_status ampl_hooks_run(ampl_ctx *ctx, ampl_hook **hooks, int k, ampl_tensor 
 }
 
 ampl_status ampl_retain_grad(ampl_tensor *x) {
+  AMPL_NEED(NULL, x);
   ampl_ctx *ctx = ampl_ctx_of(x);
   if (!ampl_wants_grad(x)) return ampl_error(ctx, AMPL_EGRAD, "a tensor that requires no gradient cannot retain one");
   if (!x->node || x->flags & AMPL_T_RETAINS_GRAD) return AMPL_OK;
@@ -431,6 +441,7 @@ static ampl_status may_require_grad(ampl_ctx *ctx, const ampl_tensor *x, bool on
 }
 
 ampl_status ampl_set_requires_grad(ampl_tensor *x, bool on) {
+  AMPL_NEED(NULL, x);
   ampl_ctx *ctx = ampl_ctx_of(x);
   const char *outer = ctx->op;
   ctx->op = "requires_grad_";
@@ -442,21 +453,25 @@ ampl_status ampl_set_requires_grad(ampl_tensor *x, bool on) {
 }
 
 ampl_status ampl_detach(ampl_tensor *x, ampl_tensor **out) {
+  AMPL_NEED(NULL, x);
+  AMPL_NEED(ampl_ctx_of(x), out);
   *out = ampl_tensor_alias(x);
   return *out ? AMPL_OK : ampl_error(ampl_ctx_of(x), AMPL_ENOMEM, "out of memory");
 }
 
-uint32_t ampl_tensor_version(const ampl_tensor *x) { return x->storage->version; }
+uint32_t ampl_tensor_version(const ampl_tensor *x) { return x ? x->storage->version : 0; }
 
 bool ampl_requires_grad(const ampl_tensor *x) {
-  if (x->view) ampl_graph_settle(ampl_ctx_of(x), (ampl_tensor *)x);
+  if (x && x->view) ampl_graph_settle(ampl_ctx_of(x), (ampl_tensor *)x);
   return ampl_wants_grad(x);
 }
 
-bool ampl_is_leaf(const ampl_tensor *x) { return !x->node; }
-ampl_tensor *ampl_grad_of(const ampl_tensor *x) { return x->grad; }
+bool ampl_is_leaf(const ampl_tensor *x) { return x && !x->node; }
+ampl_tensor *ampl_grad_of(const ampl_tensor *x) { return x ? x->grad : NULL; }
 
 static ampl_status check_grad(ampl_ctx *ctx, const ampl_tensor *x, const ampl_tensor *grad) {
+  if (grad == x) return ampl_error(ctx, AMPL_EARG, "a tensor cannot be its own gradient; give it x:detach()");
+  if (grad && ampl_ctx_of(grad) != ctx) return ampl_error(ctx, AMPL_EARG, AMPL_FOREIGN_TENSOR);
   if (grad && !ampl_same_shape(x, grad))
     return ampl_error(ctx, AMPL_ESHAPE, "a gradient of %s for a tensor of %s", ampl_tensor_text(ctx, grad),
                       ampl_tensor_text(ctx, x));
@@ -468,6 +483,7 @@ static ampl_status check_grad(ampl_ctx *ctx, const ampl_tensor *x, const ampl_te
 }
 
 ampl_status ampl_set_grad(ampl_tensor *x, ampl_tensor *grad) {
+  AMPL_NEED(NULL, x);
   ampl_ctx *ctx = ampl_ctx_of(x);
   const char *outer = ctx->op;
   ctx->op = "grad";

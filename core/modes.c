@@ -66,27 +66,32 @@ void ampl_modes_close(ampl_ctx *ctx, ampl_modes *m) {
 }
 
 bool ampl_set_grad_enabled(ampl_ctx *ctx, bool on) {
+  if (!ctx) return false;
   const bool before = ctx->modes->grad;
   ctx->modes->ground = on;
   settle(ctx->modes, AMPL_MODE_GRAD);
   return before;
 }
 
-bool ampl_grad_enabled(const ampl_ctx *ctx) { return ctx->modes->grad; }
+bool ampl_grad_enabled(const ampl_ctx *ctx) { return ctx && ctx->modes->grad; }
 
-bool ampl_inference_enabled(const ampl_ctx *ctx) { return ctx->modes->inference; }
+bool ampl_inference_enabled(const ampl_ctx *ctx) { return ctx && ctx->modes->inference; }
 
 uint64_t ampl_enter_grad(ampl_ctx *ctx, bool on) {
-  return ampl_mode_enter(ctx, &(ampl_mode){.kind = AMPL_MODE_GRAD, .on = on, .device = -1});
+  return !ctx ? 0 : ampl_mode_enter(ctx, &(ampl_mode){.kind = AMPL_MODE_GRAD, .on = on, .device = -1});
 }
 
 uint64_t ampl_enter_inference(ampl_ctx *ctx, bool on) {
-  return ampl_mode_enter(ctx, &(ampl_mode){.kind = AMPL_MODE_INFERENCE, .on = on, .device = -1});
+  return !ctx ? 0 : ampl_mode_enter(ctx, &(ampl_mode){.kind = AMPL_MODE_INFERENCE, .on = on, .device = -1});
 }
 
-bool ampl_leave(ampl_ctx *ctx, ampl_modes *m, uint64_t id) { return ampl_mode_leave(ctx, m ? m : ctx->modes, id); }
+bool ampl_leave(ampl_ctx *ctx, ampl_modes *m, uint64_t id) {
+  return ctx && ampl_mode_leave(ctx, m ? m : ctx->modes, id);
+}
 
 ampl_status ampl_modes_new(ampl_ctx *ctx, ampl_modes **out) {
+  AMPL_NEED(NULL, ctx);
+  AMPL_NEED(ctx, out);
   *out = ampl_obj_get(ctx, sizeof **out);
   if (!*out) return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
   ampl_modes_init(*out);
@@ -95,7 +100,7 @@ ampl_status ampl_modes_new(ampl_ctx *ctx, ampl_modes **out) {
 }
 
 void ampl_modes_free(ampl_ctx *ctx, ampl_modes *m) {
-  if (!m) return;
+  if (!ctx || !m) return;
   if (ctx->modes == m) ctx->modes = &ctx->own_modes;
   ampl_modes_close(ctx, m);
   ampl_obj_put(ctx, m, sizeof *m);
@@ -103,16 +108,18 @@ void ampl_modes_free(ampl_ctx *ctx, ampl_modes *m) {
 }
 
 ampl_modes *ampl_modes_use(ampl_ctx *ctx, ampl_modes *m) {
+  if (!ctx) return NULL;
   ampl_modes *before = ctx->modes == &ctx->own_modes ? NULL : ctx->modes;
   ctx->modes = m ? m : &ctx->own_modes;
   return before;
 }
 
 ampl_status ampl_autocast_enter(ampl_ctx *ctx, bool enabled, int dtype, bool cache) {
+  AMPL_NEED(NULL, ctx);
   const ampl_autocast_options o = {.dtype = dtype, .enabled = enabled, .cache = cache};
   return ampl_enter_autocast(ctx, &o) ? AMPL_OK : ctx->code;
 }
 
 void ampl_autocast_leave(ampl_ctx *ctx) {
-  if (ctx->modes->autocast) ampl_mode_leave(ctx, ctx->modes, ctx->modes->autocast->id);
+  if (ctx && ctx->modes->autocast) ampl_mode_leave(ctx, ctx->modes, ctx->modes->autocast->id);
 }

@@ -162,6 +162,7 @@ static ampl_status take_operands(call *c, const ampl_args *in) {
   }
   for (int i = 0; i < in->nt; i++) {
     ampl_tensor *x = c->t[i] = in->t[i];
+    if (x && ampl_ctx_of(x) != c->ctx) return ampl_error(c->ctx, AMPL_EARG, AMPL_FOREIGN_TENSOR);
     if (!x || x->flags & AMPL_T_NUMBER) {
       AMPL_TRY(check_operand(c, i, x));
       continue;

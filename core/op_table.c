@@ -65,18 +65,20 @@ const ampl_op *ampl_op_named(const char *name) {
 static bool hidden(const ampl_op *op) { return op->flags & AMPL_OP_INTERNAL && !(op->flags & AMPL_OP_HOST); }
 
 const ampl_op *ampl_op_find(const char *name) {
-  const ampl_op *op = ampl_op_named(name);
+  const ampl_op *op = name ? ampl_op_named(name) : NULL;
   return op && !hidden(op) ? op : NULL;
 }
 
 int ampl_op_number(void) { return AMPL_OPID_COUNT; }
-const ampl_op *ampl_op_at(int i) { return ampl_op_table[i]; }
-const char *ampl_op_name(const ampl_op *op) { return op->name; }
-const char *ampl_op_doc(const ampl_op *op) { return op->doc ? op->doc : ""; }
-const ampl_arg *ampl_op_args(const ampl_op *op) { return op->args; }
-int ampl_op_nout(const ampl_op *op) { return ampl_op_info_of(op)->nout; }
-unsigned ampl_op_flags(const ampl_op *op) { return op->flags; }
-bool ampl_op_has_backward(const ampl_op *op) { return op->backward || (op->compose && !(op->flags & AMPL_OP_NO_GRAD)); }
+const ampl_op *ampl_op_at(int i) { return i >= 0 && i < AMPL_OPID_COUNT ? ampl_op_table[i] : NULL; }
+const char *ampl_op_name(const ampl_op *op) { return op ? op->name : ""; }
+const char *ampl_op_doc(const ampl_op *op) { return op && op->doc ? op->doc : ""; }
+const ampl_arg *ampl_op_args(const ampl_op *op) { return op ? op->args : NULL; }
+int ampl_op_nout(const ampl_op *op) { return op ? ampl_op_info_of(op)->nout : 0; }
+unsigned ampl_op_flags(const ampl_op *op) { return op ? op->flags : 0; }
+bool ampl_op_has_backward(const ampl_op *op) {
+  return op && (op->backward || (op->compose && !(op->flags & AMPL_OP_NO_GRAD)));
+}
 
 const char *ampl_op_category(const ampl_op *op, const char **why) {
   static const char *const names[][2] = {
@@ -84,16 +86,19 @@ const char *ampl_op_category(const ampl_op *op, const char **why) {
       AMPL_CAST_MAP(AMPL_X)
 #undef AMPL_X
   };
-  *why = names[op->cast][1];
-  return names[op->cast][0];
+  if (why) *why = op ? names[op->cast][1] : "";
+  return !op ? "" : names[op->cast][0];
 }
 
 ampl_status ampl_run(ampl_ctx *ctx, const char *name, const ampl_value *args, int nargs, ampl_tensor **out, int nout) {
+  AMPL_NEED(NULL, ctx);
+  AMPL_NEED(ctx, name);
+  if (nout > 0) AMPL_NEED(ctx, out);
   const ampl_op *op = ampl_op_find(name);
   for (int k = 0; k < nout; k++) out[k] = NULL;
   ctx->op = "";
   return op ? ampl_run_op(ctx, op, args, nargs, out, nout)
-            : ampl_error(ctx, AMPL_EARG, "there is no op \"%.60s\"", name ? name : "");
+            : ampl_error(ctx, AMPL_EARG, "there is no op \"%.60s\"", name);
 }
 
 enum { LIST_MAX = 1 << 28 };    /* tensors in a list */
@@ -148,13 +153,20 @@ static ampl_status run(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args,
 }
 
 ampl_status ampl_run_op_inplace(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs) {
+  AMPL_NEED(NULL, ctx);
+  AMPL_NEED(ctx, op);
+  if (nargs > 0) AMPL_NEED(ctx, args);
   return run(ctx, op, args, nargs, NULL, true);
 }
 
 ampl_status ampl_run_op(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs, ampl_tensor **out,
                         int nout) {
   ampl_tensor *all[AMPL_OUT_MAX];
+  AMPL_NEED(NULL, ctx);
+  if (nout > 0) AMPL_NEED(ctx, out);
   for (int k = 0; k < nout; k++) out[k] = NULL;
+  AMPL_NEED(ctx, op);
+  if (nargs > 0) AMPL_NEED(ctx, args);
   AMPL_TRY(run(ctx, op, args, nargs, all, false));
   for (int k = 0; k < ampl_op_info_of(op)->nout; k++) {
     if (k < nout) out[k] = all[k];

@@ -11,11 +11,12 @@ uint64_t ampl_random_take(ampl_ctx *ctx, int64_t n, uint64_t *seed) {
 }
 
 void ampl_random_state(const ampl_ctx *ctx, uint64_t *seed, uint64_t *offset) {
-  *seed = ctx->seed;
-  *offset = ctx->offset;
+  if (seed) *seed = ctx ? ctx->seed : 0;
+  if (offset) *offset = ctx ? ctx->offset : 0;
 }
 
 void ampl_set_random_state(ampl_ctx *ctx, uint64_t seed, uint64_t offset) {
+  if (!ctx) return;
   ctx->seed = seed;
   ctx->offset = (offset + 63) / 64 * 64;
 }

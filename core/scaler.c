@@ -22,6 +22,13 @@ static ampl_status end(const ampl_scaler *s) {
   return AMPL_OK;
 }
 
+static ampl_status check_params(const ampl_scaler *s, const char *function, const ampl_params *p) {
+  if (!s) return ampl_error_null(NULL, function, "s");
+  if (!p) return ampl_error_null(s->ctx, function, "p");
+  s->ctx->op = "";
+  return ampl_check_list(s->ctx, function, p->n, p->v, false);
+}
+
 /* ------------------------------------------------------------------------------------------------ options --------- */
 
 /* `v` as the device keeps it.  NaN compares false, so it fails, too. */
@@ -58,6 +65,8 @@ static ampl_status check_options(ampl_ctx *ctx, const ampl_scaler_options *o) {
 }
 
 ampl_status ampl_scaler_new(ampl_ctx *ctx, const ampl_scaler_options *options, ampl_scaler **out) {
+  AMPL_NEED(NULL, ctx);
+  AMPL_NEED(ctx, out);
   static const ampl_scaler_options defaults = AMPL_SCALER_OPTIONS_INIT;
   ampl_scaler_options o = defaults;
   *out = NULL;
@@ -126,7 +135,9 @@ static void drop_records(ampl_scaler *s) {
   s->nrecords = 0;
 }
 
-void ampl_scaler_retain(ampl_scaler *s) { __atomic_add_fetch(&s->refs, 1, __ATOMIC_RELAXED); }
+void ampl_scaler_retain(ampl_scaler *s) {
+  if (s) __atomic_add_fetch(&s->refs, 1, __ATOMIC_RELAXED);
+}
 
 void ampl_scaler_release(ampl_scaler *s) {
   if (!s || __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
@@ -139,11 +150,16 @@ void ampl_scaler_release(ampl_scaler *s) {
   ampl_ctx_release(ctx);
 }
 
-uint64_t ampl_scaler_key(ampl_scaler *s) { return ++s->keys; }
+uint64_t ampl_scaler_key(ampl_scaler *s) { return s ? ++s->keys : 0; }
 
-void ampl_scaler_get_options(const ampl_scaler *s, ampl_scaler_options *out) { *out = s->o; }
+void ampl_scaler_get_options(const ampl_scaler *s, ampl_scaler_options *out) {
+  if (out) *out = s ? s->o : (ampl_scaler_options){0};
+}
+
 
 ampl_status ampl_scaler_set_options(ampl_scaler *s, const ampl_scaler_options *options) {
+  AMPL_NEED(NULL, s);
+  AMPL_NEED(s->ctx, options);
   ampl_ctx *ctx = begin(s, "GradScaler");
   ampl_scaler_options o = s->o;
   double scale;
@@ -219,6 +235,8 @@ static ampl_status read_scale(const ampl_scaler *s, double *out) {
 }
 
 ampl_status ampl_scaler_get_scale(ampl_scaler *s, double *out) {
+  AMPL_NEED(NULL, s);
+  AMPL_NEED(s->ctx, out);
   begin(s, "get_scale");
   *out = 1;
   if (s->o.enabled) AMPL_TRY(read_scale(s, out));
@@ -228,6 +246,10 @@ ampl_status ampl_scaler_get_scale(ampl_scaler *s, double *out) {
 /* ------------------------------------------------------------------------------------------------ scale ----------- */
 
 ampl_status ampl_scaler_scale(ampl_scaler *s, ampl_tensor *x, ampl_tensor **out) {
+  AMPL_NEED(NULL, s);
+  AMPL_NEED(s->ctx, out);
+  *out = NULL;
+  AMPL_TRY(ampl_check_list(s->ctx, __func__, 1, &x, false));
   ampl_ctx *ctx = begin(s, "scale");
   *out = NULL;
   if (!s->o.enabled) {
@@ -414,6 +436,7 @@ static ampl_status unscale(ampl_scaler *s, uint64_t key, const ampl_params *p, a
 }
 
 ampl_status ampl_scaler_unscale(ampl_scaler *s, uint64_t key, const ampl_params *p) {
+  AMPL_TRY(check_params(s, __func__, p));
   ampl_ctx *ctx = begin(s, "unscale_");
   ampl_scaler_record *r = record_of(s, key);
   if (!s->o.enabled) return end(s);
@@ -467,6 +490,8 @@ static ampl_status stepped_already(ampl_ctx *ctx) {
 }
 
 ampl_status ampl_scaler_step_allowed(ampl_scaler *s, uint64_t key, const ampl_params *p, bool *allowed) {
+  AMPL_TRY(check_params(s, __func__, p));
+  AMPL_NEED(s->ctx, allowed);
   ampl_ctx *ctx = begin(s, "step");
   ampl_scaler_record *r = record_of(s, key);
   *allowed = !s->o.enabled;
@@ -480,6 +505,7 @@ ampl_status ampl_scaler_step_allowed(ampl_scaler *s, uint64_t key, const ampl_pa
 }
 
 ampl_status ampl_scaler_stepped(ampl_scaler *s, uint64_t key) {
+  AMPL_NEED(NULL, s);
   ampl_ctx *ctx = begin(s, "step");
   ampl_scaler_record *r = record_of(s, key);
   if (s->o.enabled) {
@@ -493,6 +519,8 @@ ampl_status ampl_scaler_stepped(ampl_scaler *s, uint64_t key) {
 }
 
 ampl_status ampl_scaler_found(ampl_scaler *s, uint64_t key, int64_t *parameter) {
+  AMPL_NEED(NULL, s);
+  AMPL_NEED(s->ctx, parameter);
   ampl_ctx *ctx = begin(s, "step");
   ampl_scaler_record *r = record_of(s, key);
   *parameter = -1;
@@ -504,6 +532,7 @@ ampl_status ampl_scaler_found(ampl_scaler *s, uint64_t key, int64_t *parameter) 
 }
 
 ampl_status ampl_scaler_skip(ampl_scaler *s, uint64_t key, const ampl_params *p) {
+  AMPL_TRY(check_params(s, __func__, p));
   ampl_ctx *ctx = begin(s, "step");
   ampl_scaler_record *r = record_of(s, key);
   if (!s->o.enabled) return end(s);
@@ -573,6 +602,7 @@ static ampl_status give_up(const ampl_scaler *s, double scale) {
 }
 
 ampl_status ampl_scaler_update(ampl_scaler *s) {
+  AMPL_NEED(NULL, s);
   ampl_ctx *ctx = begin(s, "update");
   bool floored;
   double scale;
@@ -599,6 +629,7 @@ ampl_status ampl_scaler_update(ampl_scaler *s) {
 }
 
 ampl_status ampl_scaler_set_scale(ampl_scaler *s, double scale) {
+  AMPL_NEED(NULL, s);
   ampl_ctx *ctx = begin(s, "update");
   if (!s->o.enabled) return end(s);
   AMPL_TRY(check_scale(ctx, &s->o, "new_scale", scale));
@@ -610,6 +641,8 @@ ampl_status ampl_scaler_set_scale(ampl_scaler *s, double scale) {
 }
 
 ampl_status ampl_scaler_again(ampl_scaler *s, uint64_t key, const ampl_params *p, bool back_off) {
+  AMPL_NEED(NULL, s);
+  if (p) AMPL_TRY(check_params(s, __func__, p));
   ampl_ctx *ctx = begin(s, "step");
   ampl_scaler_record *r = record_of(s, key);
   bool floored = false;
@@ -635,6 +668,8 @@ static int64_t consecutive(const ampl_scaler *s) {
 }
 
 ampl_status ampl_scaler_get_state(ampl_scaler *s, ampl_scaler_state *out) {
+  AMPL_NEED(NULL, s);
+  AMPL_NEED(s->ctx, out);
   begin(s, "state_dict");
   int32_t counters[COUNTERS];
   *out = (ampl_scaler_state){.growth_factor = s->o.growth_factor, .backoff_factor = s->o.backoff_factor,
@@ -648,6 +683,8 @@ ampl_status ampl_scaler_get_state(ampl_scaler *s, ampl_scaler_state *out) {
 }
 
 ampl_status ampl_scaler_set_state(ampl_scaler *s, const ampl_scaler_state *state) {
+  AMPL_NEED(NULL, s);
+  AMPL_NEED(s->ctx, state);
   ampl_ctx *ctx = begin(s, "load_state_dict");
   ampl_scaler_options o = s->o;
   if (!s->o.enabled) return end(s);
@@ -674,6 +711,9 @@ ampl_status ampl_scaler_set_state(ampl_scaler *s, const ampl_scaler_state *state
 }
 
 void ampl_scaler_get_stats(const ampl_scaler *s, ampl_scaler_stats *out) {
+  if (!out) return;
+  *out = (ampl_scaler_stats){0};
+  if (!s) return;
   *out = (ampl_scaler_stats){.taken = s->taken, .skipped = s->skipped, .calibrating = s->calibrating,
                              .consecutive_skips = consecutive(s), .last_taken = s->last_taken,
                              .skip_step = s->skip_step, .skip_parameter = s->skip_parameter,

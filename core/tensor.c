@@ -235,7 +235,10 @@ ampl_tensor *ampl_tensor_alias(const ampl_tensor *x) {
   y->grad = NULL;
   y->hooks = NULL;
   y->view = NULL;
-  if (x->flags & AMPL_T_NUMBER) y->data = y->strides;
+  if (x->flags & AMPL_T_NUMBER) {
+    y->data = y->strides;
+    ampl_ctx_retain(ctx);               /* as each number does, and no storage */
+  }
   __atomic_add_fetch(&x->storage->refs, 1, __ATOMIC_RELAXED);
   ctx->tensors++;
   return y;
@@ -260,7 +263,9 @@ double ampl_number_value(const ampl_tensor *x) {
   return x->dtype == AMPL_F64 ? *(const double *)x->data : (double)*(const int64_t *)x->data;
 }
 
-void ampl_tensor_retain(ampl_tensor *x) { __atomic_add_fetch(&x->refs, 1, __ATOMIC_RELAXED); }
+void ampl_tensor_retain(ampl_tensor *x) {
+  if (x) __atomic_add_fetch(&x->refs, 1, __ATOMIC_RELAXED);
+}
 
 void ampl_tensor_release(ampl_tensor *x) {
   if (!x || __atomic_sub_fetch(&x->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
@@ -287,71 +292,102 @@ bool ampl_tensor_overlaps_itself(const ampl_tensor *x) {
   return shared;
 }
 
+ampl_status ampl_check_list(ampl_ctx *ctx, const char *what, int64_t n, ampl_tensor *const *v, bool holes) {
+  if (n < 0 || (n > 0 && !v))
+    return ampl_error(ctx, AMPL_EARG, "%s: %lld tensors at %p", what, (long long)n, (const void *)v);
+  for (int64_t i = 0; i < n; i++) {
+    if (!v[i] && !holes) return ampl_error(ctx, AMPL_EARG, "%s: entry %lld is NULL", what, (long long)i);
+    if (v[i] && ampl_ctx_of(v[i]) != ctx) return ampl_error(ctx, AMPL_EARG, "%s: " AMPL_FOREIGN_TENSOR, what);
+  }
+  return AMPL_OK;
+}
+
 /* ------------------------------------------------------------------------------------------------ public ---------- */
 
 static ampl_status meta_of(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, ampl_meta *m) {
   ctx->op = "";
   *m = (ampl_meta){.dtype = (int)t};
   if ((unsigned)t >= AMPL_DTYPE_COUNT) return ampl_error(ctx, AMPL_EDTYPE, "no dtype has the number %d", (int)t);
+  if (ndim < 0) return ampl_error(ctx, AMPL_ESHAPE, "%d dimensions", ndim);
+  if (ndim > 0 && !shape) return ampl_error(ctx, AMPL_EARG, "%d dimensions, and their shape is NULL", ndim);
   return ampl_meta_shape(ctx, m, ndim, shape);
 }
 
 ampl_status ampl_empty(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, ampl_tensor **out) {
   ampl_meta m;
+  AMPL_NEED(NULL, ctx);
+  AMPL_NEED(ctx, out);
   *out = NULL;
   AMPL_TRY(meta_of(ctx, t, ndim, shape, &m));
   return ampl_tensor_new(ctx, ctx->device, &m, AMPL_KIND_TENSOR, out);
 }
 
+/* What was made is dropped where it could not be filled. */
+static ampl_status filled(ampl_status s, ampl_tensor **out) {
+  if (s == AMPL_OK) return s;
+  ampl_tensor_release(*out);
+  *out = NULL;
+  return s;
+}
+
 ampl_status ampl_zeros(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, ampl_tensor **out) {
   AMPL_TRY(ampl_empty(ctx, t, ndim, shape, out));
   const ampl_storage *s = (*out)->storage;
-  return s->bytes ? s->device->backend->zero(s->device->index, s->ptr, s->bytes) : AMPL_OK;
+  return filled(s->bytes ? s->device->backend->zero(s->device->index, s->ptr, s->bytes) : AMPL_OK, out);
 }
 
 ampl_status ampl_full(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, double v, ampl_tensor **out) {
   ampl_tensor *number;
-  *out = NULL;
   AMPL_TRY(ampl_empty(ctx, t, ndim, shape, out));
-  if (!(number = ampl_number_new(ctx, AMPL_F64, v, 0))) {
-    ampl_tensor_release(*out);
-    *out = NULL;
-    return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
-  }
+  if (!(number = ampl_number_new(ctx, AMPL_F64, v, 0)))
+    return filled(ampl_error(ctx, AMPL_ENOMEM, "out of memory"), out);
   ampl_tensor *t2[] = {*out, number};
   const ampl_status s = ampl_call_inplace(ctx, &(ampl_args){.op = OP(copy), .t = t2, .nt = 2});
   ampl_tensor_release(number);
-  if (s != AMPL_OK) {
-    ampl_tensor_release(*out);
-    *out = NULL;
-  }
-  return s;
+  return filled(s, out);
 }
 
 ampl_status ampl_randn(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, ampl_tensor **out) {
   const ampl_value args[] = {{.l = {shape, ndim}}, {.i = (int64_t)t}};
+  ampl_meta m;
+  AMPL_NEED(NULL, ctx);
+  AMPL_NEED(ctx, out);
+  *out = NULL;
+  AMPL_TRY(meta_of(ctx, t, ndim, shape, &m));
   return ampl_run_op(ctx, OP(randn), args, 2, out, 1);
 }
 
 ampl_status ampl_from_bytes(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, const void *data, size_t bytes,
                             ampl_tensor **out) {
   ampl_meta m;
+  AMPL_NEED(NULL, ctx);
+  AMPL_NEED(ctx, out);
   *out = NULL;
   AMPL_TRY(meta_of(ctx, t, ndim, shape, &m));
+  if (bytes) AMPL_NEED(ctx, data);
   const size_t need = (size_t)ampl_meta_numel(&m) * ampl_dtype_size(t);
   if (need != bytes)
     return ampl_error(ctx, AMPL_ESHAPE, "%zu bytes given, %zu needed for %s", bytes, need, ampl_meta_text(ctx, &m));
   AMPL_TRY(ampl_tensor_new(ctx, ctx->device, &m, AMPL_KIND_TENSOR, out));
   const ampl_storage *s = (*out)->storage;
-  return bytes ? s->device->backend->copy_from_host(s->device->index, s->ptr, data, bytes) : AMPL_OK;
+  return filled(bytes ? s->device->backend->copy_from_host(s->device->index, s->ptr, data, bytes) : AMPL_OK, out);
+}
+
+static ampl_status check_borrowed(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, const void *data,
+                                  ampl_meta *m) {
+  AMPL_TRY(meta_of(ctx, t, ndim, shape, m));
+  if (!data && ampl_meta_numel(m))
+    return ampl_error(ctx, AMPL_EARG, "no memory given (data is NULL) for %s", ampl_meta_text(ctx, m));
+  return AMPL_OK;
 }
 
 ampl_status ampl_from_memory(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, void *data,
                              void (*release)(void *ud), void *ud, ampl_tensor **out) {
   ampl_meta m;
   ampl_storage *s = NULL;
-  *out = NULL;
-  ampl_status st = meta_of(ctx, t, ndim, shape, &m);
+  if (out) *out = NULL;
+  ampl_status st = ctx && out ? check_borrowed(ctx, t, ndim, shape, data, &m)
+                              : ampl_error_null(ctx, __func__, ctx ? "out" : "ctx");
   if (st == AMPL_OK) st = storage_new(ctx, ampl_device_at(0), 0, AMPL_KIND_TENSOR, &s);
   if (st == AMPL_OK) {
     ampl_layout_strides(&m);
@@ -370,22 +406,24 @@ ampl_status ampl_from_memory(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_
   return st;
 }
 
-int ampl_ndim(const ampl_tensor *x) { return x->ndim; }
-const int64_t *ampl_shape(const ampl_tensor *x) { return x->shape; }
-const int64_t *ampl_strides(const ampl_tensor *x) { return x->strides; }
-int64_t ampl_numel(const ampl_tensor *x) { return x->numel; }
-ampl_dtype ampl_tensor_dtype(const ampl_tensor *x) { return (ampl_dtype)x->dtype; }
-const char *ampl_tensor_device(const ampl_tensor *x) { return x->storage->device->name; }
-bool ampl_is_contiguous(const ampl_tensor *x) { return x->flags & AMPL_T_CONTIGUOUS; }
-void *ampl_data(const ampl_tensor *x) { return x->data; }
+int ampl_ndim(const ampl_tensor *x) { return x ? x->ndim : 0; }
+const int64_t *ampl_shape(const ampl_tensor *x) { return x ? x->shape : NULL; }
+const int64_t *ampl_strides(const ampl_tensor *x) { return x ? x->strides : NULL; }
+int64_t ampl_numel(const ampl_tensor *x) { return x ? x->numel : 0; }
+ampl_dtype ampl_tensor_dtype(const ampl_tensor *x) { return (ampl_dtype)(x ? x->dtype : AMPL_DTYPE_NONE); }
+const char *ampl_tensor_device(const ampl_tensor *x) { return x ? x->storage->device->name : ""; }
+bool ampl_is_contiguous(const ampl_tensor *x) { return x && x->flags & AMPL_T_CONTIGUOUS; }
+void *ampl_data(const ampl_tensor *x) { return x ? x->data : NULL; }
 
 ampl_status ampl_to_bytes(const ampl_tensor *x, void *dst, size_t bytes) {
+  AMPL_NEED(NULL, x);
   ampl_ctx *ctx = ampl_ctx_of(x);
   const size_t need = (size_t)x->numel * ampl_dtype_size((ampl_dtype)x->dtype);
   ampl_tensor *dense = NULL;
   ctx->op = "";
   if (bytes != need) return ampl_error(ctx, AMPL_ESHAPE, "room for %zu bytes, %zu needed", bytes, need);
   if (!need) return AMPL_OK;
+  AMPL_NEED(ctx, dst);
   if (!(x->flags & AMPL_T_CONTIGUOUS)) {
     ampl_tensor *alias = ampl_tensor_alias(x);
     if (!alias) return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
@@ -429,6 +467,9 @@ ampl_status ampl_host_scalar(const ampl_tensor *x, double *f, int64_t *i) {
 }
 
 ampl_status ampl_item_any(const ampl_tensor *x, double *f, int64_t *i) {
+  AMPL_NEED(NULL, x);
+  AMPL_NEED(ampl_ctx_of(x), f);
+  AMPL_NEED(ampl_ctx_of(x), i);
   ampl_ctx *ctx = ampl_ctx_of(x);
   const char *outer = ctx->op;
   ctx->op = "item";
@@ -441,27 +482,38 @@ ampl_status ampl_item_any(const ampl_tensor *x, double *f, int64_t *i) {
 }
 
 ampl_status ampl_item(const ampl_tensor *x, double *out) {
+  AMPL_NEED(NULL, x);
+  AMPL_NEED(ampl_ctx_of(x), out);
   int64_t i;
   return ampl_item_any(x, out, &i);
 }
 
 ampl_status ampl_number(ampl_ctx *ctx, double v, ampl_tensor **out) {
+  AMPL_NEED(NULL, ctx);
+  AMPL_NEED(ctx, out);
   *out = ampl_number_new(ctx, AMPL_F64, v, 0);
   return *out ? AMPL_OK : ampl_error(ctx, AMPL_ENOMEM, "out of memory");
 }
 
 ampl_status ampl_integer(ampl_ctx *ctx, int64_t v, ampl_tensor **out) {
+  AMPL_NEED(NULL, ctx);
+  AMPL_NEED(ctx, out);
   *out = ampl_number_new(ctx, AMPL_I64, 0, v);
   return *out ? AMPL_OK : ampl_error(ctx, AMPL_ENOMEM, "out of memory");
 }
 
 ampl_status ampl_boolean(ampl_ctx *ctx, bool v, ampl_tensor **out) {
+  AMPL_NEED(NULL, ctx);
+  AMPL_NEED(ctx, out);
   *out = ampl_number_new(ctx, AMPL_BOOL, 0, v);
   return *out ? AMPL_OK : ampl_error(ctx, AMPL_ENOMEM, "out of memory");
 }
 
 /* Through the host where two backends meet; unrecorded. */
 ampl_status ampl_to_device(ampl_tensor *x, const char *name, ampl_tensor **out) {
+  AMPL_NEED(NULL, x);
+  AMPL_NEED(ampl_ctx_of(x), name);
+  AMPL_NEED(ampl_ctx_of(x), out);
   ampl_ctx *ctx = ampl_ctx_of(x);
   ampl_tensor *dense = NULL;
   ampl_meta m;

@@ -60,6 +60,7 @@ ampl_status ampl_anomaly_check(ampl_ctx *ctx, const ampl_node *n, int nx, ampl_t
 }
 
 ampl_status ampl_set_anomaly(ampl_ctx *ctx, bool on, bool nan, bool inf, bool scaled, ampl_where_fn where, void *ud) {
+  AMPL_NEED(NULL, ctx);
   if (on && !ctx->anomaly && !(ctx->anomaly = ampl_obj_get(ctx, sizeof *ctx->anomaly)))
     return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
   if (on) *ctx->anomaly = (ampl_anomaly){nan, inf, scaled, where, ud};
@@ -70,4 +71,4 @@ ampl_status ampl_set_anomaly(ampl_ctx *ctx, bool on, bool nan, bool inf, bool sc
   return AMPL_OK;
 }
 
-bool ampl_anomaly_enabled(const ampl_ctx *ctx) { return ctx->anomaly; }
+bool ampl_anomaly_enabled(const ampl_ctx *ctx) { return ctx && ctx->anomaly; }
