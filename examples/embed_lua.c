@@ -1,5 +1,6 @@
 /* embed_lua.c: a C host with a Lua state of its own: its scripts train, its C code lends memory and reads the results.
  *
+ * cc host.c $(pkg-config --cflags --libs ampl-lua)
  * CMake: find_package(ampl REQUIRED)  target_link_libraries(host ampl::lua lua5.4) */
 #include <ampl_lua.h>
 #include <lauxlib.h>
