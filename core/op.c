@@ -408,6 +408,31 @@ static ampl_status run_compose(call *c, bool recorded, ampl_tensor **out) {
   return s;
 }
 
+/* Views may show more elements than memory holds (expand); a kernel that works through them would never come back.  What
+ * would not fit into memory, were it copied, is not worked on. */
+static ampl_status check_reach(const call *c) {
+  for (int i = 0; i < c->nt; i++) {
+    const ampl_tensor *x = c->t[i];
+    if (!x || x->flags & AMPL_T_CONTIGUOUS) continue;
+    const size_t bytes = (size_t)x->numel * ampl_dtype_size((ampl_dtype)x->dtype);
+    if (bytes > c->ctx->limit)
+      return ampl_error(c->ctx, AMPL_ENOMEM,
+                        "operand %lld is %s: its elements would take %.1f MB of a memory limit of %.1f MB; take a part "
+                        "of it first",
+                        (long long)ampl_shown(c->ctx, i), ampl_tensor_text(c->ctx, x), (double)bytes / 1e6,
+                        (double)c->ctx->limit / 1e6);
+  }
+  return AMPL_OK;
+}
+
+/* Where all results are empty there is nothing to compute. */
+static bool nothing_to_do(const call *c, ampl_tensor *const *out) {
+  if (c->op->flags & (AMPL_OP_MUTATES | AMPL_OP_DYNAMIC)) return false;
+  for (int k = 0; k < c->info->nout; k++)
+    if (out[k]->numel) return false;
+  return c->info->nout > 0;
+}
+
 static ampl_status run_kernel(call *c, ampl_tensor **out, bool given) {
   ampl_device *device = device_of_call(c);
   if (!device) return c->ctx->code;
@@ -418,12 +443,15 @@ static ampl_status run_kernel(call *c, ampl_tensor **out, bool given) {
   }
   for (int k = 0; !given && k < c->info->nout && !(c->op->flags & AMPL_OP_DYNAMIC); k++)
     AMPL_TRY(ampl_tensor_new(c->ctx, device, &c->meta[k], AMPL_KIND_TENSOR, &out[k]));
+  if (nothing_to_do(c, out)) return AMPL_OK;
+  AMPL_TRY(check_reach(c));
   if (c->op->flags & AMPL_OP_DENSE) return run_dense(c, kernel, out);
   const ampl_args in = args_of(c);
   return call_kernel(c, kernel, &in, out);
 }
 
 static ampl_status run_view(call *c, ampl_tensor **out) {
+  AMPL_TRY(ampl_meta_shape(c->ctx, &c->meta[0], c->meta[0].ndim, c->meta[0].shape));
   if (!(out[0] = ampl_tensor_view(c->ctx, c->t[0], &c->meta[0])))
     return ampl_error(c->ctx, AMPL_ENOMEM, "out of memory");
   return c->ctx->modes->grad ? ampl_graph_view(c->ctx, out[0], c->t[0]) : AMPL_OK;

@@ -41,6 +41,7 @@
 #define DIM_NEW(n, d, ...)     {.name = n, .kind = AMPL_ARG_DIM_NEW, .def = {.i = d}, .doc = "" __VA_ARGS__}
 #define DIM_NEW_REQ(n, ...)    {.name = n, .kind = AMPL_ARG_DIM_NEW, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
 #define DIMS(n, ...)           {.name = n, .kind = AMPL_ARG_DIMS, .doc = "" __VA_ARGS__}
+#define DIMS_REPEATED(n, ...)  {.name = n, .kind = AMPL_ARG_DIMS, .flags = AMPL_REPEATS, .doc = "" __VA_ARGS__}
 #define DIMS_REQ(n, ...)                                                                                               \
   { .name = n, .kind = AMPL_ARG_DIMS, .flags = AMPL_REQUIRED | AMPL_VARARG, .doc = "" __VA_ARGS__ }
 #define INDEX_REQ(n, ...)      {.name = n, .kind = AMPL_ARG_INDEX, .flags = AMPL_REQUIRED, .doc = "" __VA_ARGS__}
@@ -204,7 +205,11 @@ void ampl_grad_set(ampl_grad *g, int i, ampl_tensor *v);
 
 /* Sets `m` to x's shape, dtype and (layout) strides. */
 ampl_status ampl_meta_like(ampl_meta *m, const ampl_tensor *x);
-/* Sets shape; ESHAPE for more than AMPL_RANK_MAX dimensions or more elements than memory has addresses. */
+/* Every tensor and view has a shape that passes here, or broadcasts from such: the sizes that are not 0 multiply to at
+ * most this many elements, so that products of sizes and strides of one tensor need no look any more. */
+#define AMPL_NUMEL_MAX (INT64_MAX / 16)
+
+/* Sets shape; ESHAPE for more than AMPL_RANK_MAX dimensions, negative sizes, or more elements than AMPL_NUMEL_MAX. */
 ampl_status ampl_meta_shape(ampl_ctx *ctx, ampl_meta *m, int ndim, const int64_t *shape);
 /* Broadcasts `shape` into m's; ESHAPE naming both. */
 ampl_status ampl_meta_broadcast(ampl_ctx *ctx, ampl_meta *m, int ndim, const int64_t *shape);

@@ -13,20 +13,27 @@ int64_t ampl_meta_numel(const ampl_meta *m) {
   return n;
 }
 
-ampl_status ampl_meta_shape(ampl_ctx *ctx, ampl_meta *m, int ndim, const int64_t *shape) {
+/* The product of all sizes but those of 0 must be in reach, too: strides are made of it, and a reduction of the empty
+ * dimension leaves it. */
+static bool in_reach(int ndim, const int64_t *shape) {
   int64_t n = 1;
-  bool empty = false;
-  if (ndim > AMPL_RANK_MAX)
+  for (int d = 0; d < ndim; d++)
+    if (shape[d] > 0 && (__builtin_mul_overflow(n, shape[d], &n) || n > AMPL_NUMEL_MAX)) return false;
+  return true;
+}
+
+static ampl_status too_large(ampl_ctx *ctx, int ndim, const int64_t *shape) {
+  return ampl_error(ctx, AMPL_ESHAPE, "shape %s: its sizes multiply to more elements than memory has addresses",
+                    ampl_shape_text(ctx, ndim, shape));
+}
+
+ampl_status ampl_meta_shape(ampl_ctx *ctx, ampl_meta *m, int ndim, const int64_t *shape) {
+  if (ndim < 0 || ndim > AMPL_RANK_MAX)
     return ampl_error(ctx, AMPL_ESHAPE, "%d dimensions; a tensor has at most %d", ndim, AMPL_RANK_MAX);
-  for (int d = 0; d < ndim; d++) {
+  for (int d = 0; d < ndim; d++)
     if (shape[d] < 0)
       return ampl_error(ctx, AMPL_ESHAPE, "negative size in shape %s", ampl_shape_text(ctx, ndim, shape));
-    empty |= shape[d] == 0;
-  }
-  for (int d = 0; d < ndim && !empty; d++)
-    if (__builtin_mul_overflow(n, shape[d], &n) || n > INT64_MAX / 8)
-      return ampl_error(ctx, AMPL_ENOMEM, "shape %s has more elements than memory has addresses",
-                        ampl_shape_text(ctx, ndim, shape));
+  if (!in_reach(ndim, shape)) return too_large(ctx, ndim, shape);
   m->ndim = ndim;
   if (ndim && m->shape != shape) memcpy(m->shape, shape, (size_t)ndim * sizeof *shape);
   return AMPL_OK;
@@ -88,6 +95,7 @@ ampl_status ampl_meta_broadcast(ampl_ctx *ctx, ampl_meta *m, int ndim, const int
                         (long long)b, k);
     out[n - k] = a == 1 ? b : a;
   }
+  if (!in_reach(n, out)) return too_large(ctx, n, out);
   m->ndim = n;
   memcpy(m->shape, out, (size_t)n * sizeof *out);
   return AMPL_OK;
@@ -193,6 +201,7 @@ ampl_status ampl_tensor_new(ampl_ctx *ctx, ampl_device *device, const ampl_meta 
   ampl_meta m = *meta;
   ampl_storage *s;
   *out = NULL;
+  if (!in_reach(m.ndim, m.shape)) return too_large(ctx, m.ndim, m.shape);
   if (m.layout != AMPL_LAYOUT_STRIDED) ampl_layout_strides(&m);
   int64_t n = ampl_meta_numel(&m);
   AMPL_TRY(storage_new(ctx, device, (size_t)n * ampl_dtype_size((ampl_dtype)m.dtype), kind, &s));

@@ -36,7 +36,10 @@ static ampl_status cat_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out)
       return ampl_error(ctx, AMPL_ESHAPE, "tensor %lld is %s, the first %s: all sizes but that of dim %lld must agree",
                         (long long)ampl_shown(ctx, i), ampl_shape_text(ctx, x->ndim, x->shape),
                         ampl_shape_text(ctx, first->ndim, first->shape), (long long)ampl_shown(ctx, d));
-    n += x->shape[d];
+    if (__builtin_add_overflow(n, x->shape[d], &n))
+      return ampl_error(ctx, AMPL_ESHAPE, "tensor %lld is %s: dim %lld of the result would be too large",
+                        (long long)ampl_shown(ctx, i), ampl_shape_text(ctx, x->ndim, x->shape),
+                        (long long)ampl_shown(ctx, d));
   }
   memcpy(shape, first->shape, sizeof shape);
   shape[d] = n;

@@ -9,6 +9,7 @@
 #include "conv.h"
 #include "op.h"
 #include "reduce.h"
+#include "window.h"
 
 #include <string.h>
 
@@ -118,15 +119,8 @@ typedef struct conv {
 
 static ampl_status read_sides(ampl_ctx *ctx, const char *what, ampl_ints l, conv *c, int64_t otherwise, int64_t least,
                               int64_t *to) {
-  AMPL_TRY(ampl_check_nth(ctx, what, l, c->sides));
   to[0] = to[1] = otherwise;
-  for (int s = 0; s < c->sides; s++) {
-    const int64_t v = to[3 - c->sides + s] = ampl_nth(l, s, otherwise);
-    if (v > INT32_MAX) return ampl_error(ctx, AMPL_EVALUE, "%s is %lld, which is too large", what, (long long)v);
-    if (v < least)
-      return ampl_error(ctx, AMPL_EVALUE, "%s is %lld; it is %lld or more", what, (long long)v, (long long)least);
-  }
-  return AMPL_OK;
+  return window_sides(ctx, what, l, c->sides, otherwise, least, to + 3 - c->sides);
 }
 
 /* x (n, c, sides) or without n, weight (k, c/groups, sides), bias (channels of the result). */
@@ -143,27 +137,30 @@ static ampl_status check_operands(ampl_ctx *ctx, const ampl_args *in, const conv
                         "x is %s, %s is %s; bring them to one dtype with x:to(dtype), or use an autocast region",
                         ampl_tensor_text(ctx, x), i == 1 ? "weight" : "bias", ampl_tensor_text(ctx, in->t[i]));
   const int64_t channels = x->shape[x->ndim - 1 - c->sides], k = w->shape[0];
-  if (c->groups < 1 || channels % c->groups || k % c->groups)
+  int64_t of_groups;                    /* channels on the far side of the weight */
+  if (c->groups < 1 || channels % c->groups || k % c->groups ||
+      __builtin_mul_overflow(w->shape[1], c->groups, &of_groups))
     return ampl_error(ctx, AMPL_EVALUE, "groups is %lld; it must divide %lld channels of x and %lld filters",
                       (long long)c->groups, (long long)channels, (long long)k);
-  const int64_t expected = transposed ? k : w->shape[1] * c->groups;
+  const int64_t expected = transposed ? k : of_groups;
   if (channels != expected)
     return ampl_error(ctx, AMPL_ESHAPE, "x of %s has %lld channels; weight of %s with groups = %lld takes %lld",
                       ampl_shape_text(ctx, x->ndim, x->shape), (long long)channels,
                       ampl_shape_text(ctx, w->ndim, w->shape), (long long)c->groups, (long long)expected);
-  const int64_t made = transposed ? w->shape[1] * c->groups : k;
+  const int64_t made = transposed ? of_groups : k;
   if (b && (b->ndim != 1 || b->shape[0] != made))
     return ampl_error(ctx, AMPL_ESHAPE, "bias is %s; {%lld} is needed", ampl_tensor_text(ctx, b), (long long)made);
   for (int s = 0; s < c->sides; s++)
-    if (w->shape[2 + s] < 1)
-      return ampl_error(ctx, AMPL_ESHAPE, "weight of %s has an empty kernel", ampl_shape_text(ctx, w->ndim, w->shape));
+    if (w->shape[2 + s] < 1 || w->shape[2 + s] > AMPL_WINDOW_MAX)
+      return ampl_error(ctx, AMPL_ESHAPE, "weight of %s has %s kernel", ampl_shape_text(ctx, w->ndim, w->shape),
+                        w->shape[2 + s] < 1 ? "an empty" : "too large a");
   return AMPL_OK;
 }
 
 static ampl_status size_of_output(ampl_ctx *ctx, const ampl_tensor *x, const ampl_tensor *w, conv *c) {
   for (int s = 0; s < c->sides; s++) {
     const int d = 3 - c->sides + s;
-    const int64_t n = x->shape[x->ndim - c->sides + s], reach = c->dilation[d] * (w->shape[2 + s] - 1) + 1;
+    const int64_t n = x->shape[x->ndim - c->sides + s], reach = window_reach(w->shape[2 + s], c->dilation[d]);
     if (c->same && c->stride[d] != 1)
       return ampl_error(ctx, AMPL_EVALUE, "padding \"same\" needs stride 1, not %lld", (long long)c->stride[d]);
     if (c->same) {                      /* the odd one on the far side */
@@ -237,8 +234,12 @@ static ampl_status transposed(ampl_eval *e, const ampl_args *in, ampl_tensor **o
     if (more[d] >= c.stride[d] && more[d] >= c.dilation[d])
       return ampl_error(e->ctx, AMPL_EVALUE, "output_padding %lld must be below stride %lld or dilation %lld",
                         (long long)more[d], (long long)c.stride[d], (long long)c.dilation[d]);
-    c.output[d] = (x->shape[x->ndim - sides + s] - 1) * c.stride[d] - 2 * c.padding[d] +
-                  c.dilation[d] * (w->shape[2 + s] - 1) + more[d] + 1;
+    const int64_t reach = window_reach(w->shape[2 + s], c.dilation[d]);
+    int64_t span;                       /* of the windows' first places */
+    if (__builtin_mul_overflow(x->shape[x->ndim - sides + s] - 1, c.stride[d], &span) ||
+        __builtin_add_overflow(span, reach + more[d] - 2 * c.padding[d], &c.output[d]))
+      return ampl_error(e->ctx, AMPL_ESHAPE, "x of %s with stride %lld gives too large a side",
+                        ampl_shape_text(e->ctx, x->ndim, x->shape), (long long)c.stride[d]);
     if (c.output[d] < 1)
       return ampl_error(e->ctx, AMPL_ESHAPE, "x of %s gives a side of %lld with padding %lld",
                         ampl_shape_text(e->ctx, x->ndim, x->shape), (long long)c.output[d], (long long)c.padding[d]);

@@ -18,6 +18,7 @@ AMPL_OP(flip,
 
 static ampl_status roll_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   ampl_ints shifts = in->p[0].l, dims = in->p[1].l;
+  if (shifts.n == 0) return ampl_error(ctx, AMPL_EARG, "shifts is empty");
   if (shifts.n != dims.n && !(dims.n == 0 && shifts.n == 1))
     return ampl_error(ctx, AMPL_EARG, "%lld shifts for %lld dims; without dims, one shift moves x as one row",
                       (long long)shifts.n, (long long)dims.n);
@@ -25,10 +26,13 @@ static ampl_status roll_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out
 }
 
 static ampl_status roll_backward(ampl_grad *g) {
-  int64_t back[AMPL_RANK_MAX];
-  ampl_ints shifts = g->p[0].l;
-  if (shifts.n > AMPL_RANK_MAX) return ampl_error(g->e.ctx, AMPL_EARG, "%lld shifts", (long long)shifts.n);
-  for (int k = 0; k < shifts.n; k++) back[k] = -shifts.v[k];
+  int64_t back[AMPL_INTS_MAX];
+  const ampl_meta *x = &g->xm[0];
+  ampl_ints shifts = g->p[0].l, dims = g->p[1].l;
+  for (int k = 0; k < shifts.n; k++) {          /* within one turn: the least integer has no opposite */
+    const int64_t n = dims.n == 0 || x->ndim == 0 ? ampl_meta_numel(x) : x->shape[dims.v[k]];
+    back[k] = n > 0 ? -(shifts.v[k] % n) : 0;
+  }
   ampl_grad_set(g, 0, EV(&g->e, roll, T(g->dy[0]), P(V_L(shifts.n, back), g->p[1])));
   return AMPL_OK;
 }
@@ -36,5 +40,5 @@ static ampl_status roll_backward(ampl_grad *g) {
 AMPL_OP(roll,
         .doc = "Dimensions `dims` moved on by `shifts` positions, the last ones coming in at the front; without dims, "
                "x as one row.",
-        .args = {TENSOR_ONLY("x"), SIZES_REQ("shifts"), DIMS("dims")}, .flags = AMPL_OP_DENSE, .infer = roll_infer,
-        .backward = roll_backward);
+        .args = {TENSOR_ONLY("x"), SIZES_REQ("shifts"), DIMS_REPEATED("dims", "one named twice is moved twice")},
+        .flags = AMPL_OP_DENSE, .infer = roll_infer, .backward = roll_backward);

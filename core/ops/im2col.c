@@ -1,44 +1,47 @@
 /* im2col.c: images cut into patches, one column each (im2col, in Lua F.unfold), and patches added up to images
  * (fold). */
-#include "op.h"
+#include "window.h"
 
-enum { DILATION = 1, PADDING, STRIDE, WINDOW_PARAMS };  /* parameters, behind kernel_size */
+enum { DILATION = 1, PADDING, STRIDE };         /* parameters, behind kernel_size */
 
 #define WINDOW SIZES_REQ("kernel_size"), SIZES("dilation"), SIZES("padding"), SIZES("stride")
 
-/* How many windows there are along each side of an image; p: kernel_size, dilation, padding, stride. */
+/* n: how many windows there are along each side of an image, the area of one, and how many there are in all.
+ * p: kernel_size, dilation, padding, stride. */
 static ampl_status windows(ampl_ctx *ctx, const ampl_value *p, const int64_t *image, int64_t *n) {
-  static const char *const names[] = {"kernel_size", "dilation", "padding", "stride"};
-  for (int k = 0; k < WINDOW_PARAMS; k++) AMPL_TRY(ampl_check_nth(ctx, names[k], p[k].l, 2));
+  int64_t kernel[2], dilation[2], padding[2], stride[2];
+  if (p[0].l.n == 0) return ampl_error(ctx, AMPL_EARG, "kernel_size is empty");
+  AMPL_TRY(window_sides(ctx, "kernel_size", p[0].l, 2, 1, 1, kernel));
+  AMPL_TRY(window_sides(ctx, "dilation", p[DILATION].l, 2, 1, 1, dilation));
+  AMPL_TRY(window_sides(ctx, "padding", p[PADDING].l, 2, 0, 0, padding));
+  AMPL_TRY(window_sides(ctx, "stride", p[STRIDE].l, 2, 1, 1, stride));
   for (int d = 0; d < 2; d++) {
-    int64_t kernel = ampl_nth(p[0].l, d, 1), dilation = ampl_nth(p[DILATION].l, d, 1);
-    int64_t padding = ampl_nth(p[PADDING].l, d, 0), stride = ampl_nth(p[STRIDE].l, d, 1);
-    if (kernel < 1 || dilation < 1 || stride < 1 || padding < 0)
-      return ampl_error(ctx, AMPL_EVALUE,
-                        "kernel_size %lld, dilation %lld, stride %lld, padding %lld: sizes are 1 or more, "
-                        "padding 0 or more",
-                        (long long)kernel, (long long)dilation, (long long)stride, (long long)padding);
-    int64_t room = image[d] + 2 * padding - dilation * (kernel - 1) - 1;
+    const int64_t room = image[d] + 2 * padding[d] - window_reach(kernel[d], dilation[d]);
     if (room < 0)
       return ampl_error(ctx, AMPL_ESHAPE,
                         "a kernel of %lld (dilation %lld) does not fit an image side of %lld with padding %lld",
-                        (long long)kernel, (long long)dilation, (long long)image[d], (long long)padding);
-    n[d] = room / stride + 1;
+                        (long long)kernel[d], (long long)dilation[d], (long long)image[d], (long long)padding[d]);
+    n[d] = room / stride[d] + 1;
   }
+  n[2] = kernel[0] * kernel[1];
+  if (__builtin_mul_overflow(n[0], n[1], &n[3]))
+    return ampl_error(ctx, AMPL_ESHAPE, "%lld x %lld patches are too many", (long long)n[0], (long long)n[1]);
   return AMPL_OK;
 }
 
 static ampl_status im2col_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   const ampl_tensor *x = in->t[0];
-  int64_t n[2];
+  int64_t n[4], rows;
   if (x->ndim != 3 && x->ndim != 4)
     return ampl_error(ctx, AMPL_ESHAPE, "x is %s; images are (channels, height, width), or several of them",
                       ampl_tensor_text(ctx, x));
   const int64_t *image = x->shape + x->ndim - 3;
   AMPL_TRY(windows(ctx, in->p, image + 1, n));
-  int64_t rows = image[0] * ampl_nth(in->p[0].l, 0, 1) * ampl_nth(in->p[0].l, 1, 1), columns = n[0] * n[1];
-  return x->ndim == 3 ? ampl_meta_shape(ctx, out, 2, (int64_t[]){rows, columns})
-                      : ampl_meta_shape(ctx, out, 3, (int64_t[]){x->shape[0], rows, columns});
+  if (__builtin_mul_overflow(image[0], n[2], &rows))
+    return ampl_error(ctx, AMPL_ESHAPE, "patches of %lld channels x %lld are too large", (long long)image[0],
+                      (long long)n[2]);
+  return x->ndim == 3 ? ampl_meta_shape(ctx, out, 2, (int64_t[]){rows, n[3]})
+                      : ampl_meta_shape(ctx, out, 3, (int64_t[]){x->shape[0], rows, n[3]});
 }
 
 static ampl_status im2col_back(ampl_grad *g) {
@@ -56,21 +59,21 @@ AMPL_OP(im2col,
 static ampl_status fold_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   const ampl_tensor *x = in->t[0];
   ampl_ints size = in->p[0].l;
-  int64_t n[2];
+  int64_t n[4];
   if (x->ndim != 2 && x->ndim != 3)
     return ampl_error(ctx, AMPL_ESHAPE, "x is %s; patches are (elements, number), or several of them",
                       ampl_tensor_text(ctx, x));
+  if (size.n == 0) return ampl_error(ctx, AMPL_EARG, "output_size is empty");
   AMPL_TRY(ampl_check_nth(ctx, "output_size", size, 2));
   const int64_t image[2] = {ampl_nth(size, 0, 1), ampl_nth(size, 1, 1)};
   if (image[0] < 1 || image[1] < 1)
     return ampl_error(ctx, AMPL_EVALUE, "output_size %s", ampl_shape_text(ctx, 2, image));
   AMPL_TRY(windows(ctx, in->p + 1, image, n));
-  int64_t area = ampl_nth(in->p[1].l, 0, 1) * ampl_nth(in->p[1].l, 1, 1);
-  const int64_t *patches = x->shape + x->ndim - 2;
-  if (patches[0] % area != 0 || patches[1] != n[0] * n[1])
+  const int64_t area = n[2], *patches = x->shape + x->ndim - 2;
+  if (patches[0] % area != 0 || patches[1] != n[3])
     return ampl_error(
         ctx, AMPL_ESHAPE, "x is %s; an image of %lld x %lld has %lld patches, of a multiple of %lld elements",
-        ampl_tensor_text(ctx, x), (long long)image[0], (long long)image[1], (long long)(n[0] * n[1]), (long long)area);
+        ampl_tensor_text(ctx, x), (long long)image[0], (long long)image[1], (long long)n[3], (long long)area);
   return x->ndim == 2 ? ampl_meta_shape(ctx, out, 3, (int64_t[]){patches[0] / area, image[0], image[1]})
                       : ampl_meta_shape(ctx, out, 4, (int64_t[]){x->shape[0], patches[0] / area, image[0], image[1]});
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { CONSTANT, REFLECT, REPLICATE, CIRCULAR };
+#define PAD_MAX AMPL_NUMEL_MAX  /* so that sums with a size do not overflow */
 #define MODES "constant|reflect|replicate|circular"
 
 static ampl_status check_mode(ampl_ctx *ctx, int mode, int64_t n, int64_t before, int64_t behind, int d) {
@@ -27,6 +28,9 @@ static ampl_status padded_shape(ampl_ctx *ctx, int nd, const int64_t *x, ampl_in
   for (int k = 0; k < pad.n / 2; k++) {
     int d = nd - 1 - k;
     int64_t before = pad.v[2 * k], behind = pad.v[2 * k + 1];
+    if (before > PAD_MAX || behind > PAD_MAX || before < -PAD_MAX || behind < -PAD_MAX)
+      return ampl_error(ctx, AMPL_EVALUE, "pad %lld and %lld of dimension %lld: that is too large", (long long)before,
+                        (long long)behind, (long long)ampl_shown(ctx, d));
     if (mode != CONSTANT && (before != 0 || behind != 0)) AMPL_TRY(check_mode(ctx, mode, x[d], before, behind, d));
     shape[d] += before + behind;
     if (shape[d] < 0 ||

@@ -6,6 +6,7 @@
  * its backward is pool_mean_scatter, whose backward is pool_mean. */
 #include "op.h"
 #include "pool.h"
+#include "window.h"
 
 #include <string.h>
 
@@ -25,22 +26,12 @@ static ampl_status check_image(ampl_ctx *ctx, const ampl_tensor *x, int sides) {
                     sides == 1 ? "(channels, length)" : "(channels, height, width)");
 }
 
-static ampl_status bad_window(ampl_ctx *ctx, const windows *w, int d) {
-  if (w->kernel[d] < 1 || w->stride[d] < 1 || w->dilation[d] < 1 || w->padding[d] < 0)
-    return ampl_error(
-        ctx, AMPL_EVALUE,
-        "kernel_size %lld, stride %lld, dilation %lld, padding %lld: sizes are 1 or more, padding 0 or more",
-        (long long)w->kernel[d], (long long)w->stride[d], (long long)w->dilation[d], (long long)w->padding[d]);
-  return ampl_error(ctx, AMPL_EVALUE, "padding %lld is more than half of kernel_size %lld", (long long)w->padding[d],
-                    (long long)w->kernel[d]);
-}
-
 /* Number of windows on a side of n; ceil_mode lets the last one hang over, if it starts inside. */
 static ampl_status count_windows(ampl_ctx *ctx, windows *w, int d, int64_t n, bool ceil_mode) {
-  const int64_t reach = w->dilation[d] * (w->kernel[d] - 1) + 1, room = n + 2 * w->padding[d] - reach;
-  if (w->kernel[d] < 1 || w->stride[d] < 1 || w->dilation[d] < 1 || w->padding[d] < 0 ||
-      2 * w->padding[d] > w->kernel[d])
-    return bad_window(ctx, w, d);
+  const int64_t reach = window_reach(w->kernel[d], w->dilation[d]), room = n + 2 * w->padding[d] - reach;
+  if (2 * w->padding[d] > w->kernel[d])
+    return ampl_error(ctx, AMPL_EVALUE, "padding %lld is more than half of kernel_size %lld", (long long)w->padding[d],
+                      (long long)w->kernel[d]);
   if (room < 0 && !(ceil_mode && room > -w->stride[d]))
     return ampl_error(
         ctx, AMPL_ESHAPE,
@@ -56,25 +47,23 @@ static ampl_status count_windows(ampl_ctx *ctx, windows *w, int d, int64_t n, bo
 static ampl_status grid(ampl_ctx *ctx, const ampl_tensor *x, int sides, const ampl_value *kernel,
                         const ampl_value *stride, const ampl_value *padding, const ampl_value *dilation, bool ceil_mode,
                         windows *w) {
+  static const ampl_ints none = {NULL, 0};
+  const int at = 2 - sides;
   AMPL_TRY(check_image(ctx, x, sides));
-  AMPL_TRY(ampl_check_nth(ctx, "kernel_size", kernel->l, sides));
-  AMPL_TRY(ampl_check_nth(ctx, "stride", stride->l, sides));
-  AMPL_TRY(ampl_check_nth(ctx, "padding", padding->l, sides));
-  if (dilation) AMPL_TRY(ampl_check_nth(ctx, "dilation", dilation->l, sides));
   *w = (windows){{1, 1}, {1, 1}, {1, 1}, {0, 0}, {1, 1}};
-  for (int s = 0; s < sides; s++) {
-    const int d = 2 - sides + s;
-    w->kernel[d] = ampl_nth(kernel->l, s, 1);
-    w->stride[d] = ampl_nth(stride->l, s, w->kernel[d]);
-    w->padding[d] = ampl_nth(padding->l, s, 0);
-    w->dilation[d] = dilation ? ampl_nth(dilation->l, s, 1) : 1;
-    AMPL_TRY(count_windows(ctx, w, d, x->shape[x->ndim - sides + s], ceil_mode));
-  }
+  if (kernel->l.n == 0) return ampl_error(ctx, AMPL_EARG, "kernel_size is empty");
+  AMPL_TRY(window_sides(ctx, "kernel_size", kernel->l, sides, 1, 1, w->kernel + at));
+  AMPL_TRY(window_sides(ctx, "stride", stride->l.n ? stride->l : kernel->l, sides, 1, 1, w->stride + at));
+  AMPL_TRY(window_sides(ctx, "padding", padding->l, sides, 0, 0, w->padding + at));
+  AMPL_TRY(window_sides(ctx, "dilation", dilation ? dilation->l : none, sides, 1, 1, w->dilation + at));
+  for (int s = 0; s < sides; s++)
+    AMPL_TRY(count_windows(ctx, w, at + s, x->shape[x->ndim - sides + s], ceil_mode));
   return AMPL_OK;
 }
 
 static ampl_status shares(ampl_ctx *ctx, const ampl_tensor *x, int sides, ampl_ints size, windows *w) {
   AMPL_TRY(check_image(ctx, x, sides));
+  if (size.n == 0) return ampl_error(ctx, AMPL_EARG, "output_size is empty");
   AMPL_TRY(ampl_check_nth(ctx, "output_size", size, sides));
   *w = (windows){{1, 1}, {1, 1}, {1, 1}, {0, 0}, {1, 1}};
   for (int s = 0; s < sides; s++) {

@@ -50,7 +50,11 @@ static ampl_tensor *repeat_evenly(ampl_eval *e, ampl_tensor *x, int d, int64_t n
   int64_t size[AMPL_RANK_MAX + 1], merged[AMPL_RANK_MAX];
   memcpy(merged, x->shape, sizeof merged);
   for (int k = 0; k <= x->ndim; k++) size[k] = k == d + 1 ? n : -1;
-  merged[d] *= n;
+  if (__builtin_mul_overflow(merged[d], n, &merged[d])) {
+    e->status = ampl_error(e->ctx, AMPL_ESHAPE, "repeats is %lld, which is too many for %s", (long long)n,
+                           ampl_tensor_text(e->ctx, x));
+    return NULL;
+  }
   ampl_tensor *y = EV(e, unsqueeze, T(x), P(V_I(d + 1)));
   y = EV(e, expand, T(y), P(V_L(x->ndim + 1, size)));
   return EV(e, reshape, T(y), P(V_L(x->ndim, merged)));
@@ -69,7 +73,7 @@ static ampl_status repeat_interleave_compose(ampl_eval *e, const ampl_args *in, 
   if (repeats->numel == 1) {
     double n;
     AMPL_TRY(ampl_item(repeats, &n));
-    if (n < 0 || n != (double)(int64_t)n) return ampl_error(e->ctx, AMPL_EVALUE, "repeats is %g", n);
+    if (!(n >= 0 && n < 0x1p63) || n != (double)(int64_t)n) return ampl_error(e->ctx, AMPL_EVALUE, "repeats is %g", n);
     y = repeat_evenly(e, x, (int)d, (int64_t)n);
   } else {
     if (repeats->ndim != 1 || repeats->numel != x->shape[d])

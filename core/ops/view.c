@@ -4,7 +4,7 @@
 
 /* The shape that `l` asks for, one -1 worked out from the `numel` elements there are. */
 static ampl_status wanted_shape(ampl_ctx *ctx, int64_t numel, ampl_ints l, const char *what, int64_t *shape) {
-  int64_t known = 1;
+  int64_t known = 1, reach = 1;         /* reach: without the sizes that are 0 */
   int open = -1;
   if (l.n > AMPL_RANK_MAX)
     return ampl_error(ctx, AMPL_ESHAPE, "%lld dimensions; a tensor has at most %d", (long long)l.n, AMPL_RANK_MAX);
@@ -15,8 +15,10 @@ static ampl_status wanted_shape(ampl_ctx *ctx, int64_t numel, ampl_ints l, const
     } else if (shape[d] < 0) {
       return ampl_error(ctx, AMPL_ESHAPE, "%s is no shape: sizes are 0 or more, and one may be -1 (worked out)",
                         ampl_shape_text(ctx, (int)l.n, l.v));
-    } else if (__builtin_mul_overflow(known, shape[d], &known)) {
+    } else if (__builtin_mul_overflow(reach, shape[d] > 0 ? shape[d] : 1, &reach) || reach > AMPL_NUMEL_MAX) {
       return ampl_error(ctx, AMPL_ESHAPE, "%s has too many elements", ampl_shape_text(ctx, (int)l.n, l.v));
+    } else {
+      known *= shape[d];
     }
   }
   if (open >= 0 && known == 0)
@@ -144,7 +146,7 @@ static ampl_status unflatten_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta
   view_drop(out, (int)d);
   for (int k = (int)l.n - 1; k >= 0; k--) {
     view_insert(out, (int)d, shape[k], stride);
-    stride *= shape[k] > 0 ? shape[k] : 1;
+    if (x->shape[d] > 0) stride *= shape[k];    /* of an empty dimension they mean nothing, and may be too large */
   }
   return AMPL_OK;
 }

@@ -33,14 +33,20 @@ static ampl_status roll(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   if (x->numel == 0) return AMPL_OK;
   for (int d = 0; d < nd; d++)
     axis[d] = flat ? (ampl_cpu_axis){x->numel, 1, NULL} : (ampl_cpu_axis){x->shape[d], x->strides[d], NULL};
-  for (int k = 0; k < shifts.n; k++) bytes += (size_t)axis[flat ? 0 : dims.v[k]].n * sizeof(int64_t);
+  int64_t shift[AMPL_RANK_MAX] = {0};           /* of a dimension named several times, the sum */
+  for (int k = 0; k < shifts.n; k++) {
+    const int d = flat ? 0 : (int)dims.v[k];
+    shift[d] = (shift[d] + shifts.v[k] % axis[d].n) % axis[d].n;
+  }
+  for (int d = 0; d < nd; d++)
+    if (shift[d]) bytes += (size_t)axis[d].n * sizeof(int64_t);
   int64_t *maps = ampl_cpu_scratch_get(ctx, bytes), *map = maps;
   if (!maps) return ampl_error(ctx, AMPL_ENOMEM, "no memory for %zu bytes of positions", bytes);
-  for (int k = 0; k < shifts.n; k++) {
-    ampl_cpu_axis *a = &axis[flat ? 0 : dims.v[k]];
-    roll_map(a->n, shifts.v[k] % a->n, map);
-    a->map = map;
-    map += a->n;
+  for (int d = 0; d < nd; d++) {
+    if (!shift[d]) continue;
+    roll_map(axis[d].n, shift[d], map);
+    axis[d].map = map;
+    map += axis[d].n;
   }
   const ampl_status s =
       ampl_cpu_pick(ctx, ampl_dtype_size((ampl_dtype)x->dtype), nd, axis, out[0]->data, x->data, NULL);

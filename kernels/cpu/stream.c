@@ -208,6 +208,10 @@ void ampl_cpu_streams_from (int count, const int64_t *const *stride, int nd, con
     n *= shape[d];
     if (shape[d] != 1) at[m++] = d;
   }
+  if (n == 0) {                 /* one dimension of nothing: positions are divided by the inner sizes */
+    for (int k = 0; k < count; k++) out[k].nd = 1, out[k].n = out[k].shape[0] = 0, out[k].stride[0] = 1;
+    return;
+  }
   if (sorted)
     for (int i = 1; i < m; i++)
       for (int j = i; j > 0 && belongs_before(stride[0][at[j]], stride[0][at[j - 1]]); j--) swap(&at[j], &at[j - 1]);

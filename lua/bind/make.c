@@ -32,7 +32,17 @@ static make_options read_options(lua_State *L, int t, const char *op) {
 
 /* ------------------------------------------------------------------------------------------------ from Lua -------- */
 
+/* Tables may hold one another many times over, so a small one can stand for more than memory takes. */
+static void check_room(lua_State *L, int64_t n, bool overflow) {
+  ampl_memory_info memory;
+  ampl_memory(lampl_state_of(L)->ctx, &memory);
+  if (overflow || (uint64_t)n > memory.limit / 8)
+    lampl_error(L, AMPL_ENOMEM, "tensor", "the table holds more values than the memory limit of %.1f MB has room for",
+                (double)memory.limit / 1e6);
+}
+
 static void measure(lua_State *L, nest *m) {
+  bool overflow = false;
   int pushed = 0;
   m->ndim = 0;
   m->n = 1;
@@ -40,12 +50,13 @@ static void measure(lua_State *L, nest *m) {
   while (lua_istable(L, -1)) {
     if (m->ndim == AMPL_RANK_MAX) lampl_error(L, AMPL_ESHAPE, "tensor", "more than %d dimensions", AMPL_RANK_MAX);
     m->shape[m->ndim] = (int64_t)lua_rawlen(L, -1);
-    m->n *= m->shape[m->ndim++];
+    overflow |= __builtin_mul_overflow(m->n, m->shape[m->ndim++], &m->n);
     luaL_checkstack(L, 4, NULL);
     lua_rawgeti(L, -1, 1);
     pushed++;
   }
   lua_pop(L, pushed + 1);
+  check_room(L, m->n, overflow);
 }
 
 /* Fills f (doubles) and i (integers) from the table on top of the stack; counts kinds. */
