@@ -12,10 +12,13 @@ typedef struct box {
   void (*release)(void *p);
 } box;
 
-static int box_gc(lua_State *L) {
-  box *b = lua_touserdata(L, 1);
+static void box_empty(box *b) {
   if (b->p) b->release(b->p);
   b->p = NULL;
+}
+
+static int box_gc(lua_State *L) {
+  box_empty(lua_touserdata(L, 1));
   return 0;
 }
 
@@ -89,6 +92,11 @@ static void push_moved(lua_State *L, lampl_state *S, ampl_tensor **x) {
 
 /* ------------------------------------------------------------------------------------------------ safetensors ----- */
 
+/* To be called in long loops that make Lua values: raises EINTR after an interruption. */
+static void poll(lua_State *L, lampl_state *S, int64_t i) {
+  if (i % 1024 == 0 && ampl_interrupted(S->ctx)) lampl_check(L, S, ampl_fail(S->ctx, AMPL_EINTR, "interrupted"));
+}
+
 /* safetensors_load(path) -> {name = tensor}, {key = value} */
 static int safetensors_load(lua_State *L) {
   lampl_state *S = lampl_state_of(L);
@@ -104,14 +112,17 @@ static int safetensors_load(lua_State *L) {
   b->p = a;
   lua_createtable(L, 0, (int)a->n);
   for (int64_t i = 0; i < a->n; i++) {
+    poll(L, S, i);
     push_moved(L, S, &a->tensors[i]);
     lua_setfield(L, -2, a->names[i]);
   }
   lua_createtable(L, 0, (int)a->nmeta);
   for (int64_t i = 0; i < a->nmeta; i++) {
+    poll(L, S, i);
     lua_pushstring(L, a->values[i]);
     lua_setfield(L, -2, a->keys[i]);
   }
+  box_empty(b);
   return 2;
 }
 
@@ -295,12 +306,17 @@ static int csv_load(lua_State *L) {
     push_moved(L, S, &c->labels);
   else
     lua_pushnil(L);
-  if (!c->names) return 2;
-  lua_createtable(L, (int)c->n, 0);
-  for (int64_t i = 0; i < c->n; i++) {
-    lua_pushstring(L, c->names[i]);
-    lua_rawseti(L, -2, i + 1);
+  if (c->names) {
+    lua_createtable(L, (int)c->n, 0);
+    for (int64_t i = 0; i < c->n; i++) {
+      poll(L, S, i);
+      lua_pushstring(L, c->names[i]);
+      lua_rawseti(L, -2, i + 1);
+    }
+  } else {
+    lua_pushnil(L);
   }
+  box_empty(b);
   return 3;
 }
 
