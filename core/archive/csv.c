@@ -118,9 +118,19 @@ static char *find_comment(const reader *r, char *s) {
   return NULL;
 }
 
+/* Steps over line ends that follow each other: a file may hold hundreds of millions of them. */
+static void pass_empty_lines(reader *r) {
+  for (; r->from < r->to && (r->buffer[r->from] == '\n' || r->buffer[r->from] == '\r'); r->from++) {
+    const bool cr = r->buffer[r->from] == '\r';
+    r->number += cr || !r->after_cr;
+    r->after_cr = cr;
+  }
+}
+
 /* The next line that holds more than blanks and a comment. */
 static ampl_status next_row(reader *r, bool *end) {
   for (;;) {
+    pass_empty_lines(r);
     AMPL_TRY(next_line(r, end));
     const char *s = r->line;
     while (blank(*s)) s++;
@@ -442,7 +452,8 @@ static ampl_status check_options(ampl_ctx *ctx, const ampl_csv_options *o) {
   if (o->separator && strchr("\n\r\"+-.0123456789eE", o->separator))
     return ampl_error(ctx, AMPL_EVALUE, "separator \"%s\" can be part of a number, a quote or the end of a line",
                       ampl_escaped(ctx, (char[]){o->separator, 0}, 8));
-  if (o->comment && (o->comment == o->separator || strchr("\n\r\"+-.0123456789eE", o->comment)))
+  const char *separators = o->separator ? (char[]){o->separator, 0} : ",;\t ";
+  if (o->comment && (strchr(separators, o->comment) || strchr("\n\r\"+-.0123456789eE", o->comment)))
     return ampl_error(ctx, AMPL_EVALUE, "comment \"%s\" can be part of a number, a separator, a quote or a line's end",
                       ampl_escaped(ctx, (char[]){o->comment, 0}, 8));
   if (o->skip < 0) return ampl_error(ctx, AMPL_EVALUE, "skip = %lld; it must be 0 or more", (long long)o->skip);

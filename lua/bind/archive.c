@@ -157,14 +157,15 @@ static entries *push_entries(lua_State *L, int n) {
 /* The string at -1, which the entries at `anchor` keep, without zero bytes; pops it. */
 static const char *keep_string(lua_State *L, int anchor, const char *what, const char *name) {
   size_t n;
+  const char *kind = kind_of(L, -1), *of = name ? push_escaped(L, name, strlen(name)) : "", *quote = name ? "\"" : "";
+  if (name) lua_insert(L, -2);
   if (lua_type(L, -1) != LUA_TSTRING)
-    lampl_error(L, AMPL_EARG, "safetensors.save", "%s%s%s must be %s, not a %s", what,
-                name ? push_escaped(L, name, strlen(name)) : "", name ? "\"" : "", name ? "a string" : "strings",
-                kind_of(L, name ? -2 : -1));
+    lampl_error(L, AMPL_EARG, "safetensors.save", "%s%s%s must be %s, not a %s", what, of, quote,
+                name ? "a string" : "strings", kind);
   const char *s = lua_tolstring(L, -1, &n);
   if (strlen(s) != n)
-    lampl_error(L, AMPL_EVALUE, "safetensors.save", "%s%s%s: \"%s\" holds a zero byte", what, name ? name : "",
-                name ? "\"" : "", push_escaped(L, s, n));
+    lampl_error(L, AMPL_EVALUE, "safetensors.save", "%s%s%s: \"%s\" holds a zero byte", what, of, quote,
+                push_escaped(L, s, n));
   lua_getiuservalue(L, anchor, 1);
   lua_insert(L, -2);
   lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
