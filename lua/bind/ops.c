@@ -342,9 +342,9 @@ static int operand_from(const op_entry *e, int k) {
 static bool read_arguments(parser *p, int n) {
   lua_State *L = p->L;
   const op_entry *e = p->e;
-  int options = 0, k = 0;
-  while (n > 0 && lua_isnil(L, n)) n--; /* "not given", also behind the last one there is */
-  if (n > 0 && lua_istable(L, n)) {
+  int options = 0, k = 0, last = LUA_TNONE;
+  while (n > 0 && (last = lua_type(L, n)) == LUA_TNIL) n--;     /* "not given", also behind the last one there is */
+  if (n > 0 && last == LUA_TTABLE) {
     const int kind = table_kind(L, n);
     if (kind == PLAIN_BOTH)
       return fail(p, AMPL_EARG, "a table holds a list and options: give two, %s({...}, {option = value})", e->name);
