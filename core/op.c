@@ -408,8 +408,8 @@ static ampl_status run_compose(call *c, bool recorded, ampl_tensor **out) {
   return s;
 }
 
-/* Views may show more elements than memory holds (expand); a kernel that works through them would never come back.  What
- * would not fit into memory, were it copied, is not worked on. */
+/* Views may show more elements than memory holds (expand); a kernel that works through them would never come back.
+ * What would not fit into memory, were it copied, is not worked on. */
 static ampl_status check_reach(const call *c) {
   for (int i = 0; i < c->nt; i++) {
     const ampl_tensor *x = c->t[i];

@@ -195,7 +195,8 @@ describe("safetensors headers", function()
 
   it("may hold every way of JSON to write a text", function()
     local t, m = assert(load(file([[{ "a\u00e9\ud83d\ude00\n\"\\\/" : {"shape" : [ 1 ] ,
-      "x": [{"y": [null, true, -1.5e-3, "s"]}], "data_offsets":[0,1],"dtype":"U8"}, "__metadata__" : {"k" : "\u20ac", "" : ""} }  ]], "\7")))
+      "x": [{"y": [null, true, -1.5e-3, "s"]}], "data_offsets":[0,1],"dtype":"U8"},
+      "__metadata__" : {"k" : "\u20ac", "" : ""} }  ]], "\7")))
     assert.equal(7, t["aé😀\n\"\\/"]:item())
     assert.same({k = "€", [""] = ""}, m)
   end)

@@ -145,7 +145,9 @@ describe("windows", function()
         end)
       end
     end
-    refuses("EVALUE", {"groups"}, function() return F.conv2d(ampl.zeros(1, 0, 4, 4), ampl.zeros(0, 1, 2, 2), {groups = 0}) end)
+    refuses("EVALUE", {"groups"}, function()
+      return F.conv2d(ampl.zeros(1, 0, 4, 4), ampl.zeros(0, 1, 2, 2), {groups = 0})
+    end)
     refuses("EARG", {"kernel_size"}, function() return F.max_pool2d(image, {}) end)
     refuses("EARG", {"kernel_size"}, function() return F.unfold(image, {}) end)
     refuses("EARG", {"output_size"}, function() return F.adaptive_avg_pool2d(image, {}) end)

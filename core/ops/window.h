@@ -1,5 +1,5 @@
-/* window.h: the windows that convolution, pooling and im2col move over an image: their options, read and bounded once, so
- * that no sum or product of them overflows. */
+/* window.h: the windows that convolution, pooling and im2col move over an image: their options, read and bounded once,
+ * so that no sum or product of them overflows. */
 #ifndef AMPL_OPS_WINDOW_H
 #define AMPL_OPS_WINDOW_H
 

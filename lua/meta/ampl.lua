@@ -2868,14 +2868,14 @@ function Tensor:rms_norm(normalized_shape, weight, eps, options) end
 ---Dimensions `dims` moved on by `shifts` positions, the last ones coming in at the front; without dims, x as one row.
 ---@param x ampl.Tensor|number
 ---@param shifts integer|integer[]
----@param dims? integer|integer[]
+---@param dims? integer|integer[] one named twice is moved twice
 ---@param options? table
 ---@return ampl.Tensor
 function ops.roll(x, shifts, dims, options) end
 
 ---Dimensions `dims` moved on by `shifts` positions, the last ones coming in at the front; without dims, x as one row.
 ---@param shifts integer|integer[]
----@param dims? integer|integer[]
+---@param dims? integer|integer[] one named twice is moved twice
 ---@param options? table
 ---@return ampl.Tensor
 function Tensor:roll(shifts, dims, options) end
