@@ -6,6 +6,7 @@ local lfs = require "lfs"
 local folders = require "spec.support.folders"
 local shell = require "spec.support.shell"
 local tensors = require "spec.support.tensors"
+local reason = require "spec.support.pending"
 
 local folder
 
@@ -92,7 +93,7 @@ describe("safetensors", function()
 
   it("reads what others write", function()
     local p = folders.data("weights/resnet20_cifar10.safetensors")
-    if not p then pending("the data are not there") end
+    if not p then pending(reason("data")) end
     local t = assert(load(p))
     assert.same({16, 3, 3, 3}, t["conv1.weight"].shape)
     assert.equal("f32", t["conv1.weight"].dtype)
@@ -213,7 +214,7 @@ describe("data.idx", function()
   it("reads MNIST", function()
     local images = folders.data("mnist/t10k-images-idx3-ubyte.gz")
     local labels = folders.data("mnist/t10k-labels-idx1-ubyte.gz")
-    if not (images and labels) then pending("the data are not there") end
+    if not (images and labels) then pending(reason("data")) end
     local x = assert(ampl.data.idx(images))
     assert.same({10000, 28, 28}, x.shape)
     assert.equal("u8", x.dtype)
@@ -333,7 +334,7 @@ describe("data.csv", function()
 
   it("reads the data sets", function()
     local iris = folders.data("tabular/iris.csv")
-    if not iris then pending("the data are not there") end
+    if not iris then pending(reason("data")) end
     local x, y = csv(iris, {skip = 1, label = -1, base = 0})
     assert.same({150, 4}, x.shape)
     assert.equal(3, y:max():item())
@@ -359,7 +360,7 @@ describe("numbers in files", function()
     for _, name in ipairs {"de_DE.UTF-8", "de_DE.utf8", "de_DE", "fr_FR.UTF-8", "fr_FR.utf8"} do
       comma = comma or os.setlocale(name)
     end
-    if not comma then pending("no locale with a decimal comma is installed") end
+    if not comma then pending(reason("locale")) end
     local t = ampl.data.csv(put("t", "1.5,2.25\n"))
     assert(ampl.safetensors.save(path("l"), {x = ampl.tensor({1.5})}, {k = "0.5"}))
     local got, metadata = ampl.safetensors.load(path("l"))

@@ -1,12 +1,13 @@
 -- Backends are plug-ins: the null backend has shapes, dtypes and memory figures, and no numbers.
 local ampl = require "ampl"
+local reason = require "spec.support.pending"
 local F = ampl.nn.functional
 
 local there = ampl.is_available("null")
 
 describe("the null backend", function()
   it("is found next to the library", function()
-    if not there then pending("ampl-null.so is not beside libampl") return end
+    if not there then pending(reason("no_null")) return end
     local names = ampl.devices()
     assert.are.equal("cpu", names[1])
     local found = false
@@ -15,7 +16,7 @@ describe("the null backend", function()
   end)
 
   it("walks a training step in mixed precision, by shapes alone", function()
-    if not there then pending("ampl-null.so is not beside libampl") return end
+    if not there then pending(reason("no_null")) return end
     local w = ampl.zeros(1000, 2000, {device = "null", requires_grad = true})
     local x = ampl.zeros(64, 2000, {device = "null"})
     local y = ampl.amp.autocast({dtype = "bf16"}, function() return F.linear(x, w):relu() end)
@@ -29,7 +30,7 @@ describe("the null backend", function()
   end)
 
   it("refuses what depends on data, and operands of two devices", function()
-    if not there then pending("ampl-null.so is not beside libampl") return end
+    if not there then pending(reason("no_null")) return end
     local x = ampl.zeros(3, {device = "null"})
     local ok, e = pcall(x.nonzero, x)
     assert.is_false(ok)

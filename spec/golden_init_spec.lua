@@ -5,6 +5,7 @@ local json = require "spec.support.json"
 local folders = require "spec.support.folders"
 local tensors = require "spec.support.tensors"
 local tally = require("spec.support.tally")("golden init")
+local reason = require "spec.support.pending"
 
 local folder, missing = folders.golden("init")
 
@@ -167,7 +168,7 @@ end
 
 describe("golden init", function()
   if not folder then
-    pending(missing)
+    pending(reason("golden", missing))
     return
   end
   setup(function() ampl.manual_seed(20) end)
@@ -176,7 +177,7 @@ describe("golden init", function()
   local function judge(ok, why, lacks)
     if ok and why == false then
       tally:skip("there is no", lacks)
-      pending("no " .. lacks)
+      pending(reason("no_model", lacks))
     elseif ok and why == nil then
       tally:pass()
     else

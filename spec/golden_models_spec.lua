@@ -6,6 +6,7 @@ local json = require "spec.support.json"
 local folders = require "spec.support.folders"
 local tensors = require "spec.support.tensors"
 local tally = require("spec.support.tally")("golden models")
+local reason = require "spec.support.pending"
 
 local folder, missing = folders.golden("models", "models.jsonl")
 
@@ -18,34 +19,99 @@ local function lookup(t, ...)
   return t
 end
 
--- Traces that run here, and how their step's input is made; the others say why not.
-local inputs = {}
+-- ------------------------------------------------------------------------------------------------ inputs ----------
 
-local function stored(trace, tensors_of, s, dtype)
-  local first = (s - 1) * trace.batch + 1
-  return tensors_of.x:narrow(1, first, trace.batch):to(dtype), tensors_of.y:narrow(1, first, trace.batch)
+-- The fill rule of golden/models/README.md: element e (from 0) of the tensor at place p.
+local function hash(p, e)
+  local mask = 0xFFFFFFFF
+  local h = (((p * 0x9E3779B1) & mask) + e * 0x85EBCA77) & mask
+  h = ((h ~ (h >> 16)) * 0x7FEB352D) & mask
+  h = ((h ~ (h >> 15)) * 0x846CA68B) & mask
+  return h ~ (h >> 16)
 end
-inputs.mlp, inputs.cnn = stored, stored
 
-local function text_windows(stride, length)
-  local text
+local function filled(p, name, shape)
+  local n, fan, list = 1, 1, {}
+  for i, s in ipairs(shape) do n, fan = n * s, i > 1 and fan * s or fan end
+  for e = 0, n - 1 do
+    local x = hash(p, e) % 2001 - 1000
+    local flat = #shape == 1
+    if name:find("num_batches_tracked$") then x = 0
+    elseif name:find("running_var$") then x = (2000 + x) / 2000
+    elseif name:find("bn3%.weight$") then x = (4000 + x) / 16000
+    elseif flat and name:find("weight$") then x = (4000 + x) / 4000
+    elseif flat then x = x / 10000
+    else x = x / math.floor(math.sqrt(fan * 333333)) end
+    list[e + 1] = x + 0.0
+  end
+  return ampl.tensor(list, {dtype = "f64"}):view(shape)
+end
+
+-- x and y of step s: rows that are stored with the trace.
+local function stored(trace, held, s, dtype)
+  local first = (s - 1) * trace.batch + 1
+  return held.x:narrow(1, first, trace.batch):to(dtype), held.y:narrow(1, first, trace.batch)
+end
+
+-- The one batch that the fill rule gives.
+local function by_rule(trace, _, _, dtype)
+  local n, x, y = 1, {}, {}
+  for _, size in ipairs(trace.input_shape) do n = n * size end
+  for e = 0, n - 1 do x[e + 1] = (hash(1000000, e) % 2001 - 1000) / 500 end
+  n = 1
+  for _, size in ipairs(trace.label_shape) do n = n * size end
+  for e = 0, n - 1 do y[e + 1] = 1 + hash(1000001, e) % trace.classes end
+  return ampl.tensor(x, {dtype = "f64"}):view(trace.input_shape):to(dtype), ampl.tensor(y):view(trace.label_shape)
+end
+
+-- What `data` says of windows of a text: its file, first byte, stride, length, and what an id is above its byte.
+local function text_form(data)
+  local file = data:match("^(%S+%.%w+)[: ]")
+  local first, stride = data:match("byte (%d+) %+ %(%(s%-1%)%*batch %+ b%-1%)%*(%d+)")
+  local length, above = data:match("x = (%d+) bytes"), data:match("token id = byte value %+ (%d+)")
+  if not (file and first and length and above) then return nil end
+  return {file = file, first = tonumber(first), stride = tonumber(stride), length = tonumber(length),
+          above = tonumber(above)}
+end
+
+local texts = {}
+
+local function text_windows(form)
   return function(trace, _, s)
-    if not text then
-      local path = assert(folders.data("text/tinyshakespeare.txt"))
-      text = assert(io.open(path, "rb")):read(1 << 20)
-    end
+    local text = texts[form.file] or assert(io.open(assert(folders.data(form.file)), "rb")):read("a")
+    texts[form.file] = text
     local x, y = {}, {}
     for b = 1, trace.batch do
-      local at = ((s - 1) * trace.batch + b - 1) * stride + 1
-      local ids = {text:byte(at, at + length)}
-      for i, id in ipairs(ids) do ids[i] = id + 1 end
-      x[b], y[b] = {table.unpack(ids, 1, length)}, {table.unpack(ids, 2, length + 1)}
+      local at = form.first + ((s - 1) * trace.batch + b - 1) * form.stride + 1
+      local ids = {text:byte(at, at + form.length)}
+      for i, id in ipairs(ids) do ids[i] = id + form.above end
+      x[b], y[b] = {table.unpack(ids, 1, form.length)}, {table.unpack(ids, 2, form.length + 1)}
     end
     return ampl.tensor(x, {dtype = "i64"}), ampl.tensor(y, {dtype = "i64"})
   end
 end
-inputs.gpt = text_windows(997, 64)
-inputs.char_rnn = text_windows(613, 48)
+
+-- How a trace's inputs are made: a function, or nil and the reason's key and what it is about.
+local function inputs_of(trace, held)
+  local form = text_form(trace.data)
+  if form then
+    if not folders.data(form.file) then return nil, "data", form.file end
+    return text_windows(form)
+  end
+  if held and held.x and held.y then return stored end
+  if trace.input_shape and trace.label_shape and trace.classes then return by_rule end
+  return nil, "no_form", trace.id
+end
+
+-- ------------------------------------------------------------------------------------------------ networks --------
+
+local activations = {relu = "ReLU", gelu = "GELU", tanh = "Tanh", sigmoid = "Sigmoid", silu = "SiLU", elu = "ELU",
+                     leaky_relu = "LeakyReLU", selu = "SELU", mish = "Mish", softplus = "Softplus"}
+local pools = {max = "MaxPool2d", avg = "AvgPool2d"}
+
+local function layer_of(list, name, what)
+  return assert(ampl.nn[list[name]], ("no %s of the name %s"):format(what, tostring(name)))
+end
 
 -- An RNN over characters: embedding, rnn, fc.
 local function char_rnn(a)
@@ -60,54 +126,65 @@ local function char_rnn(a)
   return Net()
 end
 
--- One Sequential of convolution, batch norm, activation and pooling for each of `channels`, then a linear layer.
-local function cnn(a)
-  local nn, list, from, side = ampl.nn, {}, 1, 8
+-- One Sequential of convolution, batch norm, activation and pooling for each of `channels`, then a linear layer to as
+-- many classes as its weights have.
+local function cnn(a, x, state)
+  local nn, list = ampl.nn, {}
+  local from, height, width = x.shape[2], x.shape[3], x.shape[4]
   for _, to in ipairs(a.channels) do
     list[#list + 1] = nn.Conv2d(from, to, 3, {padding = 1})
     list[#list + 1] = nn.BatchNorm2d(to)
-    list[#list + 1] = a.activation == "gelu" and nn.GELU() or nn.ReLU()
-    list[#list + 1] = a.pool == "avg" and nn.AvgPool2d(2) or nn.MaxPool2d(2)
-    from, side = to, side // 2
+    list[#list + 1] = layer_of(activations, a.activation, "activation")()
+    list[#list + 1] = layer_of(pools, a.pool or "max", "pooling")(2)
+    from, height, width = to, height // 2, width // 2
   end
   list[#list + 1] = nn.Flatten()
-  list[#list + 1] = nn.Linear(from * side * side, 10)
+  local weight = assert(state[#list .. ".weight"], "the last layer has no weights")
+  list[#list + 1] = nn.Linear(from * height * width, weight.shape[1])
   return nn.Sequential(table.unpack(list))
 end
 
 local function mlp(a)
   local nn, list = ampl.nn, {}
   for i = 1, #a.sizes - 1 do
-    if i > 1 then list[#list + 1] = a.activation == "gelu" and nn.GELU() or nn.ReLU() end
+    if i > 1 then list[#list + 1] = layer_of(activations, a.activation, "activation")() end
     list[#list + 1] = nn.Linear(a.sizes[i], a.sizes[i + 1])
   end
   return nn.Sequential(table.unpack(list))
 end
 
--- The model, or nil and what is missing.
-local function build(kind, a)
-  if not lookup(ampl, "nn", "Linear") then return nil, "nn.Linear" end
-  local needs = {mlp = {"ReLU"}, cnn = {"Conv2d", "BatchNorm2d", "MaxPool2d"}, char_rnn = {a.kind, "Embedding"}}
-  for _, name in ipairs(needs[kind] or {}) do
-    if not lookup(ampl.nn, name) then return nil, "nn." .. name end
-  end
-  if kind == "mlp" then return mlp(a) end
-  if kind == "cnn" then return cnn(a) end
-  if kind == "char_rnn" then return char_rnn(a) end
+local networks = {mlp = mlp, cnn = cnn, char_rnn = char_rnn}
+
+-- What makes the model, or nil.
+local function network_of(kind)
   local class = lookup(ampl, "models", kind)
-  if not class then return nil, "models." .. kind end
-  return class(a)
+  return networks[kind] or class and function(a) return class(a) end
 end
 
-local function load_weights(trace, model, stored_tensors, dtype)
-  local state = {}
-  for name, t in pairs(stored_tensors) do
-    local key = name:match("^w%.(.*)$")
-    if key then state[key] = tensors.floats[t.dtype] and t:to(dtype) or t end
+-- The tensors that stand with the trace; nil where it has none.
+local function held_by(trace) return trace.tensors and assert(ampl.safetensors.load(folder .. "/" .. trace.tensors)) end
+
+-- The state that a model starts with, f32 values; nil when it is given in a form that is not read here.
+local function start_of(trace, held)
+  local how, state = trace.weights, {}
+  if how.from == "fill" then
+    for p, entry in ipairs(how.state) do state[entry[1]] = filled(p, entry[1], entry[2]):to("f32") end
+  elseif how.from == "tensors" then
+    for name, t in pairs(held) do
+      if name:sub(1, #how.prefix) == how.prefix then state[name:sub(#how.prefix + 1)] = t end
+    end
+  else
+    return nil
   end
-  for _, pair in ipairs(trace.weights.tied or {}) do state[pair[1]] = state[pair[2]] end
+  for _, pair in ipairs(how.tied or {}) do state[pair[1]] = state[pair[2]] end
+  return state
+end
+
+local function load_weights(model, state, dtype)
+  local typed = {}
+  for name, t in pairs(state) do typed[name] = tensors.floats[t.dtype] and t:to(dtype) or t end
   model:to(dtype)
-  model:load_state_dict(state)
+  model:load_state_dict(typed)
 end
 
 local function widest(list)
@@ -151,24 +228,22 @@ local function check_final(trace, model, mode, tol)
   end
 end
 
-local function train(trace, mode)
+-- nil, or what differs.
+local function train(trace, mode, plan)
   local low = mode == "bf16" or mode == "f16"
   local dtype = low and "f32" or mode
-  local model, lacks = build(trace.model.kind, trace.model.args)
-  if not model then return false, lacks end
-  if low and not lookup(ampl, "amp", "autocast") then return false, "amp.autocast" end
-  local held = assert(ampl.safetensors.load(folder .. "/" .. trace.tensors))
-  load_weights(trace, model, held, dtype)
+  local model = plan.network(trace.model.args, plan.held and plan.held.x, plan.state)
+  load_weights(model, plan.state, dtype)
   model:train()
   local opt = ampl.optim[trace.optimizer.name](model:parameters(), trace.optimizer.options)
   local sched = make_scheduler(trace, opt)
   local scaler = mode == "f16" and ampl.amp.GradScaler {init_scale = 2 ^ 16} or nil
   local loss_tol, final_tol = tolerances(trace, mode)
   for s = 1, trace.steps do
-    local x, y = inputs[trace.model.kind](trace, held, s, dtype)
+    local x, y = plan.inputs(trace, plan.held, s, dtype)
     local function forward()
       local out = model(x)
-      if out.ndim == 3 then out, y = out:flatten(1, 2), y:flatten() end
+      if out.ndim == 3 then out, y = out:flatten(1, 2), y:flatten() end   -- rows of tokens
       return ampl.nn.functional.cross_entropy(out, y)
     end
     if math.abs(opt.param_groups[1].lr - trace.lrs[s]) > 1e-12 then
@@ -201,30 +276,35 @@ local function train(trace, mode)
   if not low then return check_final(trace, model, mode, final_tol) end
 end
 
+-- What a trace needs: its network, tensors, first state and inputs; nil, a reason's key and what it is about.
+local function plan_of(trace)
+  local kind = trace.model.kind
+  local network = network_of(kind)
+  if not network then return nil, "no_model", kind end
+  local held = held_by(trace)
+  local inputs, key, about = inputs_of(trace, held)
+  if not inputs then return nil, key, about end
+  local state = start_of(trace, held)
+  if not state then return nil, "no_form", trace.id end
+  return {network = network, held = held, inputs = inputs, state = state}
+end
+
 describe("golden models", function()
   if not folder then
-    pending(missing)
+    pending(reason("golden", missing))
     return
   end
   teardown(function() tally:report() end)
   for _, trace in ipairs(json.lines(folder .. "/models.jsonl")) do
-    local kind = trace.model.kind
     for _, mode in ipairs {"f64", "f32", "bf16", "f16"} do
       it(trace.id .. " " .. mode, function()
-        if not inputs[kind] then
-          tally:skip("this spec does not make the model's inputs", trace.id)
-          pending("not run")
+        local plan, key, about = plan_of(trace)
+        if not plan then
+          tally:skip(reason(key), about)
+          pending(reason(key, about))
         end
-        local text_needed = kind == "gpt" or kind == "char_rnn"
-        if text_needed and not folders.data("text/tinyshakespeare.txt") then
-          tally:skip("the text is not there (AMPL_DATA)", trace.id)
-          pending("no text")
-        end
-        local ok, why, lacks = pcall(train, trace, mode)
-        if ok and why == false then
-          tally:skip("there is no", lacks)
-          pending("no " .. lacks)
-        elseif ok and why == nil then
+        local ok, why = pcall(train, trace, mode, plan)
+        if ok and why == nil then
           tally:pass()
         else
           tally:fail()

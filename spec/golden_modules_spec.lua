@@ -6,6 +6,7 @@ local json = require "spec.support.json"
 local folders = require "spec.support.folders"
 local tensors = require "spec.support.tensors"
 local tally = require("spec.support.tally")("golden modules")
+local reason = require "spec.support.pending"
 
 local folder, missing = folders.golden("modules", "cases.jsonl")
 local SCALE = 2.0 ^ -10                 -- what a reference that is zero but for rounding is measured against
@@ -156,7 +157,7 @@ end
 
 describe("golden modules", function()
   if not folder then
-    pending(missing)
+    pending(reason("golden", missing))
     return
   end
   local refs
@@ -171,7 +172,7 @@ describe("golden modules", function()
         local ok, why, lacks = pcall(try, case, refs, dtype)
         if ok and why == false then
           tally:skip("no such module", lacks)
-          pending("no nn." .. lacks)
+          pending(reason("no_model", "nn." .. lacks))
         elseif ok and why == nil then
           tally:pass()
         else

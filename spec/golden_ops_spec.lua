@@ -6,6 +6,7 @@ local json = require "spec.support.json"
 local folders = require "spec.support.folders"
 local tensors = require "spec.support.tensors"
 local tally = require("spec.support.tally")("golden ops")
+local reason = require "spec.support.pending"
 
 local folder, missing = folders.golden("ops", "cases.jsonl")
 local LISTS = {split = true, chunk = true, unbind = true}
@@ -139,7 +140,7 @@ end
 
 describe("golden ops", function()
   if not folder then
-    pending(missing)
+    pending(reason("golden", missing))
     return
   end
   local order, by_name = {}, {}
@@ -166,7 +167,7 @@ describe("golden ops", function()
     else
       it(name, function()
         for _ = 1, #cases * #RUNS do tally:skip("no such op", name) end
-        pending("no such op")
+        pending(reason("no_op", name))
       end)
     end
   end

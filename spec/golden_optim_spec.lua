@@ -6,6 +6,7 @@ local json = require "spec.support.json"
 local folders = require "spec.support.folders"
 local tensors = require "spec.support.tensors"
 local tally = require("spec.support.tally")("golden optim")
+local reason = require "spec.support.pending"
 
 local folder, missing = folders.golden("optim", "cases.jsonl")
 
@@ -143,7 +144,7 @@ end
 
 describe("golden optim", function()
   if not folder then
-    pending(missing)
+    pending(reason("golden", missing))
     return
   end
   local refs
@@ -156,7 +157,7 @@ describe("golden optim", function()
     local ok, why = pcall(f, case, refs, ...)
     if ok and why == false then
       tally:skip("no such optimiser", case.optimizer)
-      pending("no optim." .. case.optimizer)
+      pending(reason("no_model", "optim." .. case.optimizer))
     elseif ok and why == nil then
       tally:pass()
     else

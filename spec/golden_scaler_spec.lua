@@ -6,6 +6,7 @@ local json = require "spec.support.json"
 local folders = require "spec.support.folders"
 local tensors = require "spec.support.tensors"
 local tally = require("spec.support.tally")("golden scaler")
+local reason = require "spec.support.pending"
 
 local folder, missing = folders.golden("scaler", "cases.jsonl")
 
@@ -144,7 +145,7 @@ end
 
 describe("golden scaler", function()
   if not folder then
-    pending(missing)
+    pending(reason("golden", missing))
     return
   end
   teardown(function() tally:report() end)
@@ -153,12 +154,12 @@ describe("golden scaler", function()
       it(case.id, function()
         if not (ampl.amp and ampl.amp.GradScaler) then
           tally:skip("there is no amp.GradScaler")
-          pending("no amp.GradScaler")
+          pending(reason("no_model", "amp.GradScaler"))
         end
         local ok, why = pcall(replay, case)
         if not ok and case.advisory then
           tally:skip("advisory: an odd corner of PyTorch", case.id)
-          pending(why)
+          pending(reason("corner", why))
         end
         if ok then tally:pass() else tally:fail() end
         assert(ok, why)

@@ -4,6 +4,7 @@ local ampl = require "ampl"
 local json = require "spec.support.json"
 local folders = require "spec.support.folders"
 local tally = require("spec.support.tally")("golden sched")
+local reason = require "spec.support.pending"
 
 local folder, missing = folders.golden("sched", "cases.jsonl")
 
@@ -100,7 +101,7 @@ end
 
 describe("golden sched", function()
   if not folder then
-    pending(missing)
+    pending(reason("golden", missing))
     return
   end
   teardown(function() tally:report() end)
@@ -110,7 +111,7 @@ describe("golden sched", function()
         local ok, lacks = pcall(replay, case, reload_at)
         if ok and lacks then
           tally:skip("no such scheduler", lacks)
-          pending("no " .. lacks)
+          pending(reason("no_model", lacks))
         elseif ok then
           tally:pass()
         else

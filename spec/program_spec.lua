@@ -1,6 +1,7 @@
 -- The program `ampl` as a user meets it: options, exit codes, signals; the prompt through pipes and a real terminal.
 
 local shell = require "spec.support.shell"
+local reason = require "spec.support.pending"
 local program = shell.program()
 teardown(shell.clean)
 
@@ -313,7 +314,7 @@ end)
 
 describe("the prompt at a terminal", function()
   if not shell.has "tmux" then
-    pending("tmux is not here")
+    pending(reason("tmux"))
     return
   end
   local terminal
