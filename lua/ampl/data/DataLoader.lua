@@ -69,7 +69,9 @@ local DataLoader = Class:extend("DataLoader")
 ---batch), workers (0: batches are made by the calling thread).
 ---@param dataset table
 function DataLoader:init(dataset, ...)
-  local o = options(dataset, ...)
+  local named = type(dataset) == "table" and dataset.dataset ~= nil
+  local o = (select("#", ...) > 0 or named) and options(dataset, ...) or options(dataset, {})   -- no table of options
+  dataset = o.dataset
   check_dataset(dataset)
   if o.batch_size < 1 then
     raise("EVALUE", "DataLoader", ("batch_size = %d; it must be 1 or more"):format(o.batch_size))
@@ -143,7 +145,7 @@ local function kind_of(v)
 end
 
 -- Raises unless value k of every sample can stand in one batch with that of the first.
-local function check_values(samples, which, k)
+local function check_values(samples, position, k)
   local first = samples[1][k]
   local kind = kind_of(first)
   local shape = kind == "a tensor" and table.concat(first.shape, ", ")
@@ -151,21 +153,21 @@ local function check_values(samples, which, k)
     local v = samples[i][k]
     if kind_of(v) ~= kind then
       raise("EVALUE", "DataLoader", ("value %d of the data set's get(%d) is %s, that of get(%d) %s"):format(
-        k, which[i], args.shown(v), which[1], args.shown(first)))
+        k, position(i), args.shown(v), position(1), args.shown(first)))
     end
     if shape and table.concat(v.shape, ", ") ~= shape then
       raise("ESHAPE", "DataLoader", (("value %d of the data set's get(%d) has shape {%s}, that of get(%d) {%s}; a " ..
-        "batch needs one shape: give a collate function")):format(k, which[i], table.concat(v.shape, ", "), which[1],
-        shape))
+        "batch needs one shape: give a collate function")):format(k, position(i), table.concat(v.shape, ", "),
+        position(1), shape))
     end
   end
 end
 
 -- One value per field of the samples: tensors are stacked, numbers become a tensor, anything else a list.
-local function collate(samples, which, n)
+local function collate(samples, position, n)
   local out = {}
   for k = 1, n do
-    check_values(samples, which, k)
+    check_values(samples, position, k)
     local list, first = {}, samples[1][k]
     for i, s in ipairs(samples) do list[i] = s[k] end
     if core.is_tensor(first) then
@@ -191,16 +193,17 @@ local function arity(sample, i)
   return n
 end
 
--- The samples at these positions, and how many values each has.
-local function take(dataset, which)
+-- The samples at position(1), ... position(count), and how many values each has.
+local function take(dataset, position, count)
   local samples, n = {}, nil
-  for i, at in ipairs(which) do
+  for i = 1, count do
+    local at = position(i)
     local sample = table.pack(dataset:get(at))
     local here = arity(sample, at)
     n = n or here
     if here ~= n then
       raise("EVALUE", "DataLoader", ("the data set's get(%d) gave %d value%s, but get(%d) gave %d"):format(
-        at, here, here == 1 and "" or "s", which[1], n))
+        at, here, here == 1 and "" or "s", position(1), n))
     end
     sample.n = nil
     samples[i] = sample
@@ -224,13 +227,11 @@ function DataLoader:batch(first, last)
   if not dataset.get then
     raise("EARG", "DataLoader", "collate needs a data set with get(i); this one has get_batch alone")
   end
-  local which = order and order:narrow(1, first, last - first + 1):totable() or {}
-  if not order then
-    for i = first, last do which[i - first + 1] = i end
-  end
-  local samples, n = take(dataset, which)
+  local list = order and order:narrow(1, first, last - first + 1):totable()
+  local function position(i) return list and list[i] or first + i - 1 end
+  local samples, n = take(dataset, position, last - first + 1)
   if self.collate then return made("collate", self.collate(samples)) end
-  return collate(samples, which, n)
+  return collate(samples, position, n)
 end
 
 -- Keeps in mind which batch was handed out last.
