@@ -110,7 +110,7 @@ static bool empty(const char *s) {
 /* Where a comment begins in a line, outside quotes; NULL: nowhere. */
 static char *find_comment(const reader *r, char *s) {
   bool quoted = false;
-  if (!r->o.comment) return NULL;
+  if (!r->o.comment || !strchr(s, r->o.comment)) return NULL;
   for (; *s; s++) {
     if (*s == '"') quoted = !quoted;
     if (*s == r->o.comment && !quoted) return s;

@@ -512,7 +512,10 @@ ampl_status ampl_safetensors_save(ampl_ctx *ctx, const char *path, int64_t n, co
     for (int64_t i = 0; i < n; i++) items[i] = (item){names[i], tensors[i]};
     qsort(items, (size_t)n, sizeof *items, by_size_and_name);
   }
-  for (int64_t i = 0; s == AMPL_OK && i < n; i++) s = tensor_object(ctx, header, &items[i], &at);
+  for (int64_t i = 0; s == AMPL_OK && i < n; i++) {
+    s = ampl_file_poll(ctx);
+    if (s == AMPL_OK) s = tensor_object(ctx, header, &items[i], &at);
+  }
   if (s == AMPL_OK) s = header_text(ctx, header, &text, &bytes);
   if (s == AMPL_OK) s = write_file(ctx, path, text, bytes, items, n);
   json_decref(header);

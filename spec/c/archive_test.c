@@ -564,9 +564,26 @@ static ampl_status load_idx(void) {
   return s;
 }
 
+static ampl_status load_npy(void) {
+  ampl_tensor *t = NULL;
+  const ampl_status s = ampl_npy_load(ctx, path("a"), &t);
+  ampl_tensor_release(t);
+  return s;
+}
+
+static ampl_status load_text(void) {
+  ampl_tensor *t = NULL;
+  const ampl_status s = ampl_text_load(ctx, path("t"), true, &t);
+  ampl_tensor_release(t);
+  return s;
+}
+
 static ampl_status load_csv(void) {
   ampl_csv *c = NULL;
-  const ampl_status s = ampl_csv_load(ctx, path("t"), NULL, &c);
+  ampl_csv_options o = AMPL_CSV_OPTIONS_INIT;
+  o.label_name = "b";
+  o.classes = true;
+  const ampl_status s = ampl_csv_load(ctx, path("t"), &o, &c);
   ampl_csv_release(c);
   return s;
 }
@@ -613,7 +630,10 @@ int main(void) {
     without_memory("loading safetensors", load_safetensors);
     without_memory("loading IDX", load_idx);
     without_memory("loading CSV", load_csv);
-    check(entries() == 3, "nothing is left over: %d files", entries());
+    put_npy("a", "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3)}", 12);
+    without_memory("loading npy", load_npy);
+    without_memory("loading text", load_text);
+    check(entries() == 4, "nothing is left over: %d files", entries());
   } else {
     skipped++;
   }
