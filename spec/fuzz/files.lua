@@ -148,7 +148,7 @@ local USES = {
   "n = 0 for x, y in l do n = n + 1 if n > 4 then break end end", "s = l:state_dict()",
   "if s then l:load_state_dict(s) end", "local _ = #l", "local _ = tostring(l)",
   "l:load_state_dict(WRONG)", "l:load_state_dict({epoch = WRONG, position = WRONG, seed = WRONG, order = WRONG})",
-  "for x in l do for z in l do n = n + 1 if n > 4 then break end end end",
+  "n = 0 for x in l do n = n + 1 if n > 4 then break end for z in l do if n > 2 then break end end end",
   "n = 0 for x in l() do n = n + 1 if n > 4 then break end end",
   "l(WRONG, WRONG)", "local _ = tostring(d)",
 }

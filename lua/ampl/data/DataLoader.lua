@@ -272,7 +272,7 @@ function DataLoader:__call(...)
   local handed = self.handed[1]
   if control == nil then
     self:start()
-  elseif self.position == 0 or core.is_tensor(handed) and not rawequal(control, handed) then
+  elseif self.position == 0 or handed ~= nil and control == control and not rawequal(control, handed) then
     raise("ESTATE", "DataLoader", "another loop over this loader has begun within this one: take two loaders")
   end
   return self:next()
