@@ -36,7 +36,8 @@ local function complaint_about_error(e, tolerated)
   return not whole and "a bare error: " .. tostring(e) or nil
 end
 
-local current                           -- the file that tells which line runs
+-- The file that tells which line runs.
+local current = os.getenv("AMPL_FUZZ_LINE") and assert(io.open(os.getenv("AMPL_FUZZ_LINE"), "w"))
 
 local function announce(line)
   if not current then return end
@@ -45,9 +46,10 @@ local function announce(line)
   current:flush()
 end
 
--- Runs a line: what is wrong (nil: nothing), and what it returned.
-function harness.run(line, expectation, tolerated)
-  local chunk, syntax = load(line, "=line", "t")
+-- Runs a line, or the chunk that stands for its end: what is wrong (nil: nothing), and what it returned.
+function harness.run(line, expectation, tolerated, chunk)
+  local syntax, whole = nil, not chunk  -- what a chunk made may live on, a mode too
+  if not chunk then chunk, syntax = load(line, "=line", "t") end
   if not chunk then return "the line is no Lua: " .. syntax end
   announce(line)
   local t0 = os.clock()
@@ -57,7 +59,7 @@ function harness.run(line, expectation, tolerated)
   if not results[1] then wrong = complaint_about_error(results[2], tolerated)
   elseif expectation then wrong = expectation(table.unpack(results, 2, results.n)) end
   if not wrong and seconds > SECONDS then wrong = ("took %.1f s"):format(seconds) end
-  if not wrong and not modes_are_default() then
+  if not wrong and whole and not modes_are_default() then
     collectgarbage()
     collectgarbage()
     if not modes_are_default() then wrong = "a mode stays" end
@@ -91,12 +93,11 @@ local function find_leak(lines, report)
       return
     end
   end
-  report("tensors or nodes stay after these lines, from", lines[1])
+  report("tensors or nodes stay after these lines, from", lines[1] or "those before")
 end
 
--- Options of the command line: --seconds N, --calls N, --seed N, --verbose.  Runs `part` and ends the process.
--- tolerated: a pattern of bare errors that its lines raise themselves.
-function harness.main(part, name, tolerated)
+-- The options of the command line.
+local function read_options()
   local o = {seconds = 60, seed = os.time(), calls = math.huge, findings = 20}
   local i = 1
   while arg[i] do
@@ -111,35 +112,44 @@ function harness.main(part, name, tolerated)
     end
     i = i + 1
   end
-  local path = os.getenv("AMPL_FUZZ_LINE")
-  current = path and assert(io.open(path, "w"))
-  local calls, found, failed = 0, 0, 0
+  return o
+end
+
+-- Runs `part` as the options of the command line say, and ends the process.  part(r, try) returns a line and its
+-- expectation, or calls try(line, chunk) itself.  tolerated: a pattern of bare errors that its lines raise themselves.
+function harness.main(part, name, tolerated)
+  local o, calls, found, failed, lines = read_options(), 0, 0, 0, {}
   local function report(what, line)
     found = found + 1
     print(("FOUND %s: %s\n  %s"):format(name, what, line))
     io.stdout:flush()
   end
-  local start, lines, r = os.time(), {}, random.new(o.seed)
-  for _ = 1, 50 do harness.run((part(r))) end           -- what is made once: modules, caches
-  local before = alive()
-  while calls < o.calls and os.time() - start < o.seconds and found < o.findings do
-    local line, expectation = part(r)
+  local function try(line, chunk, expectation)
     if o.verbose then print(line) end
-    local wrong, results = harness.run(line, expectation, tolerated)
+    local wrong, results = harness.run(line, expectation, tolerated, chunk)
     if wrong then report(wrong, line) end
     calls = calls + 1
+    lines[#lines + 1] = not chunk and line or nil
     if results and not results[1] then failed = failed + 1 end
-    lines[#lines + 1] = line
-    results, expectation = nil, nil                     -- luacheck: ignore
-    if #lines == BATCH then
+    return results and results[1]
+  end
+  local function step(r)
+    local line, expectation = part(r, try)
+    if line then try(line, nil, expectation) end
+  end
+  local start, r = os.time(), random.new(o.seed)
+  for _ = 1, 50 do step(r) end          -- what is made once: modules, caches
+  local before, next_look = alive(), calls + BATCH
+  while calls < o.calls and os.time() - start < o.seconds and found < o.findings do
+    step(r)
+    if calls >= next_look then
       local now = alive()
       if now > before then
         find_leak(lines, report)
         now = alive()
       end
-      before = now
-      if resident() > 3 << 30 then report("more than 3 GiB resident after", line) end
-      lines = {}
+      if resident() > 3 << 30 then report("more than 3 GiB resident after", lines[#lines] or "the last line") end
+      lines, before, next_look = {}, now, calls + BATCH
     end
   end
   print(("fuzz: %s, seed %d: %d calls (%d raised), %d findings"):format(name, o.seed, calls, failed, found))

@@ -1,28 +1,14 @@
--- Calls every public class and function of nn, optim, lr_scheduler, amp, models and ampl itself with arguments of
--- every kind, right and wrong, and uses what comes of it.  Each call must succeed or raise an error object; a bare Lua
--- error, an error without a text, and a call of more than 5 s are findings, printed as the Lua lines that repeat them.
---   build/ampl scripts/fuzz_classes.lua [--seconds N] [--seed N] [--only NAME] [--limit N] [--trace]
--- The last line is "N calls, M findings"; the exit status is 1 when there are any.
+-- Every public class and function of nn, optim, lr_scheduler, amp, models and ampl itself, called with arguments of
+-- every kind, right and wrong; and what comes of it, used: layers on inputs, optimisers' steps, states, methods.
+--   ampl spec/fuzz/classes.lua [--seconds N] [--calls N] [--seed N]
 
+package.path = (arg[0]:match("^(.*)/spec/fuzz/") or ".") .. "/?.lua;" .. package.path
 local ampl = require "ampl"
 local core = require "ampl.core"
+local harness = require "spec.fuzz.harness"
 local nn = ampl.nn
 
-local options = {seconds = 20, seed = 1, limit = 40, only = false, trace = false}
-do
-  local i = 1
-  while arg[i] do
-    if arg[i] == "--trace" then table.insert(arg, i + 1, "1") end
-    local name = arg[i]:match("^%-%-(%a+)$")
-    if not name or options[name] == nil or not arg[i + 1] then
-      io.stderr:write("usage: fuzz_classes.lua [--seconds N] [--seed N] [--only NAME] [--limit N] [--trace]\n")
-      os.exit(2)
-    end
-    options[name] = name == "only" and arg[i + 1] or assert(tonumber(arg[i + 1]), arg[i + 1] .. " is no number")
-    i = i + 2
-  end
-end
-math.randomseed(options.seed)
+local r                                 -- the random stream of the run
 
 -- ------------------------------------------------------------------------------------------------ values ----------
 
@@ -40,8 +26,8 @@ function opt(c) return optim[c or "SGD"]({P(2, 3), P(3)}, {lr = 0.1}) end
 function sched(c) return lr_scheduler.StepLR(opt(c), {step_size = 2}) end
 ]]
 
-local function pick(list) return list[math.random(#list)] end
-local function maybe(p) return math.random() < p end
+local function pick(list) return r:pick(list) end
+local function maybe(p) return r:below(1000) < 1000 * p end
 
 local numbers = {
   "0", "1", "2", "3", "4", "7", "-1", "-2", "0.5", "1.5", "-0.5", "0.9", "2.0", "1e-3", "1e300", "2^31", "2^53",
@@ -113,12 +99,12 @@ end
 local function arguments(params, wrong)
   if not params then
     local list = {}
-    for i = 1, math.random(0, 4) do list[i] = anything() end
+    for i = 1, r:below(5) do list[i] = anything() end
     return table.concat(list, ", ")
   end
   local list, named = {}, {}
   local n = #params
-  local positional = math.random(0, math.min(n, 5))
+  local positional = r:below(math.min(n, 5) + 1)
   for i, p in ipairs(params) do
     local required = not p[2]:find("?", 1, true) and p[3] == nil
     local value = maybe(wrong) and anything() or plausible(p)
@@ -199,34 +185,10 @@ end
 
 -- ------------------------------------------------------------------------------------------------ running ---------
 
-local calls, findings = 0, 0
-local seen = {}
-
-local function report(what, lines)
-  local key = what:gsub("%d+", "N"):sub(1, 120)
-  if seen[key] then return end
-  seen[key] = true
-  findings = findings + 1
-  if findings > options.limit then return end
-  print(("-- %s\n%s"):format(what, table.concat(lines, "\n")))
-end
-
--- Runs one more line in `env`; what it gave, or nothing.
-local function run(line, env, lines)
+-- Runs one more line in `env`; whether it went well.  What is tried is all lines, since each stands on those before.
+local function run(line, env, lines, try)
   lines[#lines + 1] = line
-  local chunk = assert(load(line, "=fuzz", "t", env))
-  local before = os.clock()
-  calls = calls + 1
-  if options.trace then io.stderr:write(#lines == 1 and "\n" or "", line, "\n") end
-  local ok, e = pcall(chunk)
-  local took = os.clock() - before
-  if took > 5 then report(("a call of %.0f s"):format(took), lines) end
-  if ok then return true end
-  if type(e) == "string" and e:find("mine", 1, true) then return false end    -- a function of ours raised it
-  if type(e) ~= "table" or type(e.code) ~= "string" or type(e.message) ~= "string" or #e.message < 8 then
-    report("a bare error: " .. tostring(e), lines)
-  end
-  return false
+  return try(table.concat(lines, "\n  "), assert(load(line, "=line", "t", env)))
 end
 
 local function fresh_env()
@@ -278,42 +240,28 @@ local function use(object)
   return ("r = o:%s(%s)"):format(m[1], arguments(m[2] or nil, 0.4))
 end
 
-local function one(target)
+local function one(target, try)
   local env, lines = fresh_env(), {}
   local wrong = pick {0, 0.1, 0.1, 0.4}
-  if not run(("o = %s(%s)"):format(target[1], arguments(target[3], wrong)), env, lines) then return end
+  if not run(("o = %s(%s)"):format(target[1], arguments(target[3], wrong)), env, lines, try) then return end
   local object = env.o
   if type(object) ~= "table" and type(object) ~= "userdata" then return end
   local class = getmetatable(object)
   if core.is_tensor(object) or type(class) ~= "table" or type(class.name) ~= "string" then return end
-  for _ = 1, math.random(1, 6) do
+  for _ = 1, 1 + r:below(6) do
     if maybe(0.1) then
-      run("t = tostring(o)", env, lines)
+      run("t = tostring(o)", env, lines, try)
     else
-      run(use(object), env, lines)
+      run(use(object), env, lines, try)
     end
     if not rawequal(env.o, object) then return end
   end
 end
 
-local chosen = {}
-for _, t in ipairs(targets) do
-  if not options.only or t[1]:find(options.only, 1, true) then chosen[#chosen + 1] = t end
-end
-assert(#chosen > 0, "there is nothing of that name")
-
-local limit = ampl.memory_limit()
 ampl.on_warning(function() end)
-local finish = os.time() + options.seconds
-local memory = 1 << 30
-while os.time() < finish do
-  for _, t in ipairs(chosen) do
-    ampl.memory_limit(memory)
-    one(t)
-  end
-  -- Modes that a call without a function has entered end when it is collected.
-  collectgarbage()
-end
-ampl.memory_limit(limit)
-print(("%d calls, %d findings"):format(calls, findings))
-os.exit(findings == 0 and 0 or 1)
+local limit = ampl.memory_limit()
+harness.main(function(stream, try)
+  r = stream
+  ampl.memory_limit(limit)
+  one(pick(targets), try)
+end, "classes", "mine")
