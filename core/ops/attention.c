@@ -184,7 +184,7 @@ AMPL_OP(attention_backward, .doc = "The gradients of q, k, v and the mask.",
 
 /* ------------------------------------------------------------------------------------------------ the op ---------- */
 
-/* Operands q, k, v, mask with all the leading dimensions of the result; q and k have heads of their own under
+/* Operands q, k, v, mask with all the leading dimensions of the result; k and v have heads of their own under
  * enable_gqa. */
 typedef struct heads {
   int         ndim;
@@ -192,6 +192,8 @@ typedef struct heads {
   int64_t     shared;           /* heads of k and v */
   ampl_tensor *q, *k, *v, *mask;
 } heads;
+
+static int64_t size_from_end(const ampl_tensor *x, int k) { return x->shape[x->ndim - k]; }
 
 static ampl_status check_operands(ampl_ctx *ctx, const ampl_args *in) {
   const ampl_tensor *q = in->t[0], *k = in->t[1], *v = in->t[2], *mask = in->t[3];
@@ -201,16 +203,15 @@ static ampl_status check_operands(ampl_ctx *ctx, const ampl_args *in) {
         "query is %s, key %s, value %s; bring them to one dtype with x:to(dtype), or use an autocast region",
         ampl_tensor_text(ctx, q), ampl_tensor_text(ctx, k), ampl_tensor_text(ctx, v));
   AMPL_TRY(ampl_need_float(ctx, "query", q));
-  if (q->ndim < 2 || k->ndim != q->ndim || v->ndim != q->ndim)
-    return ampl_error(ctx, AMPL_ESHAPE,
-                      "query of %s, key of %s, value of %s; all have the same number of dimensions, 2 or more",
+  const int least = in->p[3].i ? 3 : 2;         /* enable_gqa: a dimension of heads, too */
+  if (q->ndim < least || k->ndim < least || v->ndim < least)
+    return ampl_error(ctx, AMPL_ESHAPE, "query of %s, key of %s, value of %s; all have %d dimensions or more%s",
                       ampl_shape_text(ctx, q->ndim, q->shape), ampl_shape_text(ctx, k->ndim, k->shape),
-                      ampl_shape_text(ctx, v->ndim, v->shape));
-  const int last = q->ndim - 1;
-  if (q->shape[last] != k->shape[last])
+                      ampl_shape_text(ctx, v->ndim, v->shape), least, least == 3 ? ", with enable_gqa" : "");
+  if (size_from_end(q, 1) != size_from_end(k, 1))
     return ampl_error(ctx, AMPL_ESHAPE, "query of %s and key of %s: their last sizes must be equal",
                       ampl_shape_text(ctx, q->ndim, q->shape), ampl_shape_text(ctx, k->ndim, k->shape));
-  if (k->shape[last - 1] != v->shape[last - 1])
+  if (size_from_end(k, 2) != size_from_end(v, 2))
     return ampl_error(ctx, AMPL_ESHAPE, "key of %s and value of %s: their last sizes but one must be equal",
                       ampl_shape_text(ctx, k->ndim, k->shape), ampl_shape_text(ctx, v->ndim, v->shape));
   if (mask && mask->dtype != AMPL_BOOL && !ampl_is_float(mask))
@@ -224,26 +225,27 @@ static ampl_status check_operands(ampl_ctx *ctx, const ampl_args *in) {
   return AMPL_OK;
 }
 
-/* Finds the common leading dimensions. */
+/* Finds the common leading dimensions: they broadcast. */
 static ampl_status find_lead(ampl_ctx *ctx, heads *h, bool gqa) {
-  const int lead = h->ndim - 2, at = lead - 1;
-  const ampl_tensor *q = h->q, *k = h->k, *v = h->v;
-  int64_t kv[2][AMPL_RANK_MAX];
-  memcpy(kv[0], k->shape, sizeof kv[0]);
-  memcpy(kv[1], v->shape, sizeof kv[1]);
-  if (gqa && lead > 0) {
-    if (k->shape[at] != v->shape[at] || k->shape[at] == 0 || q->shape[at] % k->shape[at] != 0)
-      return ampl_error(
-          ctx, AMPL_ESHAPE,
-          "query has %lld heads, key %lld, value %lld; with enable_gqa key and value have equally many, and "
-          "query a multiple of them",
-          (long long)q->shape[at], (long long)k->shape[at], (long long)v->shape[at]);
-    kv[0][at] = kv[1][at] = 1;
+  const int lead = h->ndim - 2;
+  const ampl_tensor *q = h->q, *of[2] = {h->k, h->v};
+  int64_t shape[AMPL_RANK_MAX];
+  AMPL_TRY(ampl_meta_shape(ctx, &h->lead, q->ndim - 2, q->shape));
+  for (int i = 0; i < 2; i++) {
+    const ampl_tensor *x = of[i];
+    memcpy(shape, x->shape, sizeof shape);
+    if (gqa) {
+      const int64_t mine = size_from_end(x, 3), all = size_from_end(q, 3);
+      if (mine == 0 || all % mine != 0)
+        return ampl_error(ctx, AMPL_ESHAPE,
+                          "query has %lld heads, %s %lld; with enable_gqa those of query are a multiple of them",
+                          (long long)all, i ? "value" : "key", (long long)mine);
+      shape[x->ndim - 3] = 1;
+    }
+    AMPL_TRY(ampl_meta_broadcast(ctx, &h->lead, x->ndim - 2, shape));
   }
-  AMPL_TRY(ampl_meta_shape(ctx, &h->lead, lead, q->shape));
-  AMPL_TRY(ampl_meta_broadcast(ctx, &h->lead, lead, kv[0]));
-  AMPL_TRY(ampl_meta_broadcast(ctx, &h->lead, lead, kv[1]));
-  h->shared = lead > 0 ? gqa ? k->shape[at] : h->lead.shape[at] : 1;
+  const int64_t all = lead > 0 ? h->lead.shape[lead - 1] : 1;
+  h->shared = !gqa ? all : size_from_end(h->k, 3) == size_from_end(h->v, 3) ? size_from_end(h->k, 3) : all;
   return AMPL_OK;
 }
 
@@ -255,21 +257,32 @@ static ampl_tensor *as_heads(ampl_eval *e, const heads *h, ampl_tensor *x, int64
   memcpy(full, h->lead.shape, sizeof full);
   if (lead > 0) full[lead - 1] = count;
   full[lead] = rows, full[lead + 1] = columns;
+  if (!x) return NULL;
   if (x->ndim != h->ndim || memcmp(x->shape, full, (size_t)h->ndim * sizeof *full) != 0)
     x = EV(e, expand, T(x), P(V_L(h->ndim, full)));
   for (int d = 0; d < lead - 1; d++) four[0] *= full[d];
   return h->ndim == 4 ? x : EV(e, reshape, T(x), P(V_L(4, four)));
 }
 
+static int most(int a, int b) { return a > b ? a : b; }
+
+/* Keys and values that do not share heads in the same groups get one for each of query's. */
+static ampl_tensor *repeat_heads(ampl_eval *e, ampl_tensor *x, int64_t count) {
+  if (!x || size_from_end(x, 3) == count) return x;
+  ampl_tensor *times = ampl_eval_num(e, (double)(count / size_from_end(x, 3)));
+  return EV(e, repeat_interleave, T(x, times), P(V_I(x->ndim - 3)));
+}
+
 static ampl_status compose(ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
   ampl_tensor *q = in->t[0], *k = in->t[1], *v = in->t[2], *mask = in->t[3];
   AMPL_TRY(check_operands(e->ctx, in));
-  heads h = {.ndim = q->ndim, .q = q, .k = k, .v = v};
+  heads h = {.ndim = most(q->ndim, most(k->ndim, v->ndim)), .q = q, .k = k, .v = v};
   AMPL_TRY(find_lead(e->ctx, &h, in->p[3].i));
   const int last = h.ndim - 1;
-  const int64_t l = q->shape[last - 1], width = q->shape[last], s = k->shape[last - 1], f = v->shape[last];
+  const int64_t l = size_from_end(q, 2), width = size_from_end(q, 1), s = size_from_end(k, 2), f = size_from_end(v, 1);
   const int64_t count = h.ndim > 2 ? h.lead.shape[last - 2] : 1;
   const double scale = isnan(in->p[2].f) ? width ? 1 / sqrt((double)width) : 1 : in->p[2].f;
+  if (in->p[3].i && h.shared == count) k = repeat_heads(e, k, count), v = repeat_heads(e, v, count);
   q = as_heads(e, &h, q, count, l, width);
   k = as_heads(e, &h, k, h.shared, s, width);
   v = as_heads(e, &h, v, h.shared, s, f);
@@ -285,7 +298,8 @@ static ampl_status compose(ampl_eval *e, const ampl_args *in, ampl_tensor **out)
 }
 
 AMPL_OP(scaled_dot_product_attention,
-        .doc = "softmax(query key' * scale + mask) value, over heads (..., heads, length, size).  A bool mask is true "
+        .doc = "softmax(query key' * scale + mask) value, over heads (..., heads, length, size); the dimensions before "
+               "length broadcast.  A bool mask is true "
                "where to look; a row that "
                "may look nowhere gives 0.  scale: 1 / sqrt(size) where not given.",
         .args = {TENSOR_ONLY("query"), TENSOR_ONLY("key"), TENSOR_ONLY("value"), TENSOR_OPT_AS_IS("mask"),

@@ -14,14 +14,6 @@ static ampl_status finish (ampl_eval *e, ampl_tensor *loss, int64_t reduction, i
   return ampl_eval_return(e, ampl_eval_to(e, loss, dtype), &out[0]);
 }
 
-static ampl_status need_shape (ampl_ctx *ctx, const char *name, const ampl_tensor *t, int ndim, const int64_t *shape,
-                               const ampl_tensor *x) {
-  if (t->ndim == ndim && memcmp(t->shape, shape, (size_t)ndim * sizeof *shape) == 0) return AMPL_OK;
-  return ampl_error(ctx, AMPL_ESHAPE, "%s is %s; with a first operand of shape %s it must be %s", name,
-                    ampl_shape_text(ctx, t->ndim, t->shape), ampl_shape_text(ctx, x->ndim, x->shape),
-                    ampl_shape_text(ctx, ndim, shape));
-}
-
 /* max(x, 0) whose gradient at 0 is 0 */
 static ampl_tensor *positive_part (ampl_eval *e, ampl_tensor *x) { return EV(e, relu, T(x)); }
 
@@ -40,8 +32,9 @@ static ampl_status compose_similarity (ampl_eval *e, const ampl_args *in, ampl_t
   AMPL_TRY(ampl_need_float(e->ctx, "x2", b));
   AMPL_TRY(ampl_meta_broadcast(e->ctx, &m, a->ndim, a->shape));
   AMPL_TRY(ampl_meta_broadcast(e->ctx, &m, b->ndim, b->shape));
-  int64_t dim[1] = {in->p[0].i < 0 ? in->p[0].i + m.ndim : in->p[0].i};
-  if (dim[0] < 0 || dim[0] >= m.ndim)
+  const int rank = m.ndim ? m.ndim : 1;         /* scalars are vectors of one element here, as for a norm */
+  int64_t dim[1] = {in->p[0].i < 0 ? in->p[0].i + rank : in->p[0].i};
+  if (dim[0] < 0 || dim[0] >= rank)
     return ampl_error(e->ctx, AMPL_EINDEX, "dim %lld of operands of %d dimensions",
                       (long long)(in->p[0].i < 0 ? in->p[0].i : ampl_shown(e->ctx, in->p[0].i)), m.ndim);
   int dtype = ampl_dtype_promote((ampl_dtype)a->dtype, (ampl_dtype)b->dtype);
@@ -70,11 +63,13 @@ static ampl_status compose_cosine_loss (ampl_eval *e, const ampl_args *in, ampl_
   const ampl_tensor *x1 = in->t[0];
   AMPL_TRY(ampl_need_float(e->ctx, "x1", x1));
   AMPL_TRY(ampl_need_float(e->ctx, "x2", in->t[1]));
-  if (x1->ndim < 1 || x1->ndim > 2)
-    return ampl_error(e->ctx, AMPL_ESHAPE, "x1 is %s: one sample or a batch of them is needed",
-                      ampl_tensor_text(e->ctx, x1));
-  AMPL_TRY(need_shape(e->ctx, "x2", in->t[1], x1->ndim, x1->shape, x1));
-  AMPL_TRY(need_shape(e->ctx, "target", in->t[2], x1->ndim - 1, x1->shape, x1));
+  if (x1->ndim < 1 || x1->ndim > 2 || in->t[1]->ndim != x1->ndim || in->t[2]->ndim != x1->ndim - 1)
+    return ampl_error(e->ctx, AMPL_ESHAPE,
+                      "x1 is %s, x2 %s, target %s; two vectors and a scalar are needed, or two matrices and a vector "
+                      "with a number for each row",
+                      ampl_shape_text(e->ctx, x1->ndim, x1->shape),
+                      ampl_shape_text(e->ctx, in->t[1]->ndim, in->t[1]->shape),
+                      ampl_shape_text(e->ctx, in->t[2]->ndim, in->t[2]->shape));
   ampl_tensor *x = ampl_eval_wide(e, in->t[0]), *y = ampl_eval_wide(e, in->t[1]), *t = in->t[2];
   ampl_tensor *xx = EV(e, add, T(dot(e, x, x), num(e, 1e-12))), *yy = EV(e, add, T(dot(e, y, y), num(e, 1e-12)));
   ampl_tensor *cosine = EV(e, div, T(dot(e, x, y), EV(e, sqrt, T(EV(e, mul, T(xx, yy))))));
@@ -102,12 +97,15 @@ static ampl_tensor *distance (ampl_eval *e, ampl_tensor *x, ampl_tensor *y, doub
 static ampl_status compose_triplet (ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
   const ampl_tensor *anchor = in->t[0];
   static const char *const names[] = {"anchor", "positive", "negative"};
+  ampl_meta m = {.ndim = 0};
   for (int k = 0; k < 3; k++) {
     AMPL_TRY(ampl_need_float(e->ctx, names[k], in->t[k]));
-    AMPL_TRY(need_shape(e->ctx, names[k], in->t[k], anchor->ndim, anchor->shape, anchor));
+    if (in->t[k]->ndim != anchor->ndim)
+      return ampl_error(e->ctx, AMPL_ESHAPE, "anchor is %s, %s %s; all three have the same number of dimensions",
+                        ampl_shape_text(e->ctx, anchor->ndim, anchor->shape), names[k],
+                        ampl_shape_text(e->ctx, in->t[k]->ndim, in->t[k]->shape));
+    AMPL_TRY(ampl_meta_broadcast(e->ctx, &m, in->t[k]->ndim, in->t[k]->shape));
   }
-  if (anchor->ndim < 1)
-    return ampl_error(e->ctx, AMPL_ESHAPE, "anchor is a scalar: a dimension to measure distances in is needed");
   if (!(in->p[0].f > 0)) return ampl_error(e->ctx, AMPL_EVALUE, "margin is %g, it must be above 0", in->p[0].f);
   double p = in->p[1].f, eps = in->p[2].f;
   ampl_tensor *a = ampl_eval_wide(e, in->t[0]), *near = ampl_eval_wide(e, in->t[1]), *far = ampl_eval_wide(e, in->t[2]);
@@ -118,7 +116,8 @@ static ampl_status compose_triplet (ampl_eval *e, const ampl_args *in, ampl_tens
 }
 
 AMPL_OP(triplet_margin_loss,
-        .doc = "max(0, margin + distance to the positive - distance to the negative), p-norms over the last dimension; "
+        .doc = "max(0, margin + distance to the positive - distance to the negative), p-norms over the last dimension "
+               "of what they broadcast to; "
                "with swap "
                "the negative's distance to the positive counts where it is smaller.",
         .args = {TENSOR_ONLY("anchor"), TENSOR_ONLY("positive"), TENSOR_ONLY("negative"), FLOAT("margin", 1),

@@ -36,6 +36,42 @@ static ampl_status same_shapes (ampl_ctx *ctx, const ampl_tensor *x, const ampl_
   return ampl_error(ctx, AMPL_ESHAPE, "x is %s, %s %s: the shapes must be equal", xs, name, ts);
 }
 
+/* What the first n operands broadcast to, where that cannot be taken for the mistake above: they have the same number
+ * of dimensions, or one of them has the shape of the result. */
+static ampl_status spread (ampl_ctx *ctx, const ampl_args *in, int n, ampl_meta *m) {
+  bool ranks = true, whole = false;
+  m->ndim = 0;
+  for (int i = 0; i < n; i++) {
+    const ampl_tensor *t = in->t[i];
+    AMPL_TRY(ampl_meta_broadcast(ctx, m, t->ndim, t->shape));
+    ranks &= t->flags & AMPL_T_NUMBER || t->ndim == in->t[0]->ndim;
+  }
+  for (int i = 0; i < n; i++)
+    whole |= in->t[i]->ndim == m->ndim && memcmp(in->t[i]->shape, m->shape, (size_t)m->ndim * sizeof *m->shape) == 0;
+  if (ranks || whole) return AMPL_OK;
+  return same_shapes(ctx, in->t[0], in->t[1], in->op->args[1].name);
+}
+
+static int64_t spread_numel (const ampl_grad *g, int n) {
+  ampl_meta m = {.ndim = 0};
+  for (int i = 0; i < n; i++)
+    if (ampl_meta_broadcast(g->e.ctx, &m, g->xm[i].ndim, g->xm[i].shape) != AMPL_OK) return 0;
+  return ampl_meta_numel(&m);
+}
+
+static ampl_status spread_result (ampl_ctx *ctx, const ampl_args *in, int n, int64_t reduction, ampl_meta *out) {
+  ampl_meta m;
+  AMPL_TRY(spread(ctx, in, n, &m));
+  for (int i = 0; i < n && reduction == NONE; i++)      /* in memory as an operand of that shape, if there is one */
+    if (in->t[i]->ndim == m.ndim && memcmp(in->t[i]->shape, m.shape, (size_t)m.ndim * sizeof *m.shape) == 0) {
+      const int dtype = out->dtype;
+      AMPL_TRY(ampl_meta_like(out, in->t[i]));
+      out->dtype = dtype;
+      return AMPL_OK;
+    }
+  return ampl_meta_shape(ctx, out, reduction == NONE ? m.ndim : 0, m.shape);
+}
+
 /* A scalar, or, without a reduction, something of x's shape */
 static ampl_status result (ampl_ctx *ctx, const ampl_tensor *x, int64_t reduction, ampl_meta *out) {
   int dtype = out->dtype;
@@ -69,19 +105,19 @@ static int own_params (const formula *f, const ampl_op *op, const ampl_value *p,
   return n;
 }
 
-static ampl_tensor *reduced (ampl_eval *e, ampl_tensor *elements, int64_t reduction) {
+static ampl_tensor *reduced (ampl_eval *e, ampl_tensor *elements, int64_t reduction, const ampl_tensor *x) {
   if (reduction == MEAN) return EV(e, mean, T(elements));
   if (reduction == NONE || !elements) return elements;
   ampl_tensor *sum = EV(e, sum, T(elements));
   if (reduction == SUM) return sum;
-  return EV(e, div, T(sum, ampl_eval_num(e, elements->ndim ? (double)elements->shape[0] : 1)));
+  return EV(e, div, T(sum, ampl_eval_num(e, x->ndim ? (double)x->shape[0] : 1)));
 }
 
 static ampl_status compose (ampl_eval *e, const ampl_args *in, ampl_tensor **out, const formula *f) {
   ampl_value own[AMPL_ARGS_MAX];
   int n = own_params(f, in->op, in->p, own);
   ampl_tensor *elements = ampl_eval_op(e, f->pair, in->t, f->operands, own, n);
-  return ampl_eval_return(e, reduced(e, elements, in->p[f->reduction].i), &out[0]);
+  return ampl_eval_return(e, reduced(e, elements, in->p[f->reduction].i, in->t[0]), &out[0]);
 }
 
 /* dy, as it reaches each element */
@@ -116,19 +152,29 @@ static unsigned wanted (const ampl_grad *g) {
 
 /* ------------------------------------------------------------------------------------------------ two operands ---- */
 
-/* Defines the infer, compose and backward of a loss of x and target. */
-#define PAIR_LOSS(name, formula_name, at)                                                                              \
+/* Whether x and target of a loss may broadcast: of regressions that has cost people weeks. */
+static ampl_status strict (ampl_ctx *ctx, const ampl_args *in, int64_t reduction, ampl_meta *out) {
+  AMPL_TRY(need_floats(ctx, in));
+  AMPL_TRY(same_shapes(ctx, in->t[0], in->t[1], "target"));
+  return result(ctx, in->t[0], reduction, out);
+}
+
+static ampl_status lenient (ampl_ctx *ctx, const ampl_args *in, int64_t reduction, ampl_meta *out) {
+  AMPL_TRY(need_floats(ctx, in));
+  return spread_result(ctx, in, 2, reduction, out);
+}
+
+/* Defines the infer, compose and backward of a loss of x and target; `how`: strict or lenient. */
+#define PAIR_LOSS(name, formula_name, at, how)                                                                         \
   static const formula name##_formula = {OP(formula_name), OP(formula_name##_backward), at, 2};                        \
   static ampl_status name##_infer (ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {                               \
-    AMPL_TRY(need_floats(ctx, in));                                                                                    \
-    AMPL_TRY(same_shapes(ctx, in->t[0], in->t[1], "target"));                                                          \
-    return result(ctx, in->t[0], in->p[at].i, out);                                                                    \
+    return how(ctx, in, in->p[at].i, out);                                                                             \
   }                                                                                                                    \
   static ampl_status name##_compose (ampl_eval *e, const ampl_args *in, ampl_tensor **out) {                           \
     return compose(e, in, out, &name##_formula);                                                                       \
   }                                                                                                                    \
   static ampl_status name##_back (ampl_grad *g) {                                                                      \
-    ampl_tensor *dy = gradient_of_each(g, g->p[at].i, ampl_meta_numel(&g->xm[0]));                                     \
+    ampl_tensor *dy = gradient_of_each(g, g->p[at].i, spread_numel(g, 2));                                             \
     return back(g, &name##_formula, dy, g->x, wanted(g));                                                              \
   }
 
@@ -137,11 +183,11 @@ static unsigned wanted (const ampl_grad *g) {
   .cast = AMPL_CAST_F32, .flags = AMPL_OP_PROMOTE, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = name##_infer,     \
   .compose = name##_compose, .backward = name##_back
 
-PAIR_LOSS(mse_loss, mse_pair, 0)
+PAIR_LOSS(mse_loss, mse_pair, 0, strict)
 AMPL_OP(mse_loss, .doc = "The mean (or sum, or each) of (x - target)^2.", .args = {X_AND_TARGET, REDUCTION},
         PAIR_RECORD(mse_loss));
 
-PAIR_LOSS(l1_loss, l1_pair, 0)
+PAIR_LOSS(l1_loss, l1_pair, 0, strict)
 AMPL_OP(l1_loss, .doc = "The mean (or sum, or each) of |x - target|.", .args = {X_AND_TARGET, REDUCTION},
         PAIR_RECORD(l1_loss));
 
@@ -150,7 +196,7 @@ static ampl_status check_width (ampl_ctx *ctx, const char *what, double v, bool 
   return ampl_error(ctx, AMPL_EVALUE, "%s is %g, it must be %s 0", what, v, zero ? "at least" : "above");
 }
 
-PAIR_LOSS(smooth_l1, smooth_l1_pair, 0)
+PAIR_LOSS(smooth_l1, smooth_l1_pair, 0, strict)
 
 static ampl_status infer_smooth_l1 (ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   AMPL_TRY(check_width(ctx, "beta", in->p[1].f, true));
@@ -177,7 +223,7 @@ AMPL_OP(smooth_l1_loss,
   .cast = AMPL_CAST_F32, .flags = AMPL_OP_PROMOTE, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_smooth_l1,
   .compose = smooth_l1_compose, .backward = back_smooth_l1);
 
-PAIR_LOSS(huber, huber_pair, 0)
+PAIR_LOSS(huber, huber_pair, 0, strict)
 
 static ampl_status infer_huber (ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   AMPL_TRY(check_width(ctx, "delta", in->p[1].f, false));
@@ -191,22 +237,22 @@ AMPL_OP(huber_loss,
   .cast = AMPL_CAST_F32, .flags = AMPL_OP_PROMOTE, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_huber,
   .compose = huber_compose, .backward = huber_back);
 
-PAIR_LOSS(kl_div, kl_pair, 0)
+PAIR_LOSS(kl_div, kl_pair, 0, lenient)
 AMPL_OP(kl_div,
   .doc = "target (log(target) - x), x a logarithm of probabilities, so is target with log_target.  batchmean: the sum "
          "divided by the number of samples, which is what the mathematical definition gives.",
   .args = {X_AND_TARGET, ENUM("reduction", "none|mean|sum|batchmean", MEAN), BOOL("log_target", false)},
   PAIR_RECORD(kl_div));
 
-PAIR_LOSS(soft_margin_loss, soft_margin_pair, 0)
+PAIR_LOSS(soft_margin_loss, soft_margin_pair, 0, lenient)
 AMPL_OP(soft_margin_loss, .doc = "log(1 + exp(-target x)), target 1 or -1.", .args = {X_AND_TARGET, REDUCTION},
         PAIR_RECORD(soft_margin_loss));
 
-PAIR_LOSS(hinge_embedding_loss, hinge_pair, 1)
+PAIR_LOSS(hinge_embedding_loss, hinge_pair, 1, lenient)
 AMPL_OP(hinge_embedding_loss, .doc = "x where target is 1, max(0, margin - x) where it is -1.",
         .args = {X_AND_TARGET, FLOAT("margin", 1), REDUCTION}, PAIR_RECORD(hinge_embedding_loss));
 
-PAIR_LOSS(poisson_nll_loss, poisson_pair, 3)
+PAIR_LOSS(poisson_nll_loss, poisson_pair, 3, lenient)
 AMPL_OP(poisson_nll_loss,
   .doc = "exp(x) - target x, or, without log_input, x - target log(x + eps); with `full` an approximation of "
          "log(target!) is added.",
@@ -242,7 +288,7 @@ static ampl_status infer_bce (ampl_ctx *ctx, const ampl_args *in, ampl_meta *out
 
 static ampl_status compose_bce (ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
   ampl_tensor *elements = weighted(e, EV(e, bce_pair, T(in->t[0], in->t[1])), in->t[2]);
-  return ampl_eval_return(e, reduced(e, elements, in->p[0].i), &out[0]);
+  return ampl_eval_return(e, reduced(e, elements, in->p[0].i, in->t[0]), &out[0]);
 }
 
 static ampl_status back_bce (ampl_grad *g) {
@@ -271,7 +317,7 @@ static ampl_tensor *positive (ampl_eval *e, ampl_tensor *pos_weight, int dtype) 
 static ampl_status compose_logits (ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
   ampl_tensor *pos = positive(e, in->t[3], in->t[0]->dtype);
   ampl_tensor *elements = weighted(e, EV(e, bce_logits_pair, T(in->t[0], in->t[1], pos)), in->t[2]);
-  return ampl_eval_return(e, reduced(e, elements, in->p[0].i), &out[0]);
+  return ampl_eval_return(e, reduced(e, elements, in->p[0].i, in->t[0]), &out[0]);
 }
 
 /* The formula's third operand is the loss's fourth */
@@ -300,9 +346,12 @@ static const formula ranking_formula = {OP(ranking_pair), OP(ranking_pair_backwa
 
 static ampl_status infer_ranking (ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   AMPL_TRY(need_floats(ctx, in));
-  AMPL_TRY(same_shapes(ctx, in->t[0], in->t[1], "x2"));
-  AMPL_TRY(same_shapes(ctx, in->t[0], in->t[2], "target"));
-  return result(ctx, in->t[0], in->p[1].i, out);
+  for (int i = 1; i < 3; i++)
+    if (!(in->t[i]->flags & AMPL_T_NUMBER) && in->t[i]->ndim != in->t[0]->ndim)
+      return ampl_error(ctx, AMPL_ESHAPE, "x1 is %s, %s %s: all three have the same number of dimensions",
+                        ampl_shape_text(ctx, in->t[0]->ndim, in->t[0]->shape), in->op->args[i].name,
+                        ampl_shape_text(ctx, in->t[i]->ndim, in->t[i]->shape));
+  return spread_result(ctx, in, 3, in->p[1].i, out);
 }
 
 static ampl_status compose_ranking (ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
@@ -310,7 +359,7 @@ static ampl_status compose_ranking (ampl_eval *e, const ampl_args *in, ampl_tens
 }
 
 static ampl_status back_ranking (ampl_grad *g) {
-  ampl_tensor *dy = gradient_of_each(g, g->p[1].i, ampl_meta_numel(&g->xm[0]));
+  ampl_tensor *dy = gradient_of_each(g, g->p[1].i, spread_numel(g, 3));
   return back(g, &ranking_formula, dy, g->x, wanted(g));
 }
 
@@ -321,13 +370,24 @@ AMPL_OP(margin_ranking_loss, .doc = "max(0, margin - target (x1 - x2)), target 1
 
 static const formula gaussian_formula = {OP(gaussian_pair), OP(gaussian_pair_backward), 2, 3};
 
-/* target and var may broadcast: one variance for many values is common, and one mean, too */
+/* var has x's shape, or 1 in place of one of its sizes, or lacks the last one; a number stands for all. */
+static ampl_status check_variance (ampl_ctx *ctx, const ampl_tensor *var, const ampl_tensor *x) {
+  const size_t size = sizeof *x->shape;
+  int differ = 0;
+  if (var->flags & AMPL_T_NUMBER) return AMPL_OK;
+  AMPL_TRY(ampl_need_float(ctx, "var", var));
+  if (var->ndim == x->ndim - 1 && memcmp(var->shape, x->shape, (size_t)var->ndim * size) == 0) return AMPL_OK;
+  for (int d = 0; d < x->ndim && var->ndim == x->ndim; d++)
+    if (var->shape[d] != x->shape[d]) differ += var->shape[d] == 1 ? 1 : 2;
+  if (var->ndim == x->ndim && differ <= 1) return AMPL_OK;
+  return ampl_error(ctx, AMPL_ESHAPE,
+                    "var is %s; for x of %s it has that shape, with 1 in place of one of the sizes or without the last "
+                    "one, or it is a number",
+                    ampl_shape_text(ctx, var->ndim, var->shape), ampl_shape_text(ctx, x->ndim, x->shape));
+}
+
 static ampl_status infer_gaussian (ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
-  AMPL_TRY(need_floats(ctx, in));
-  AMPL_TRY(check_scale(ctx, "target", in->t[1], in->t[0]));
-  AMPL_TRY(check_scale(ctx, "var", in->t[2], in->t[0]));
-  AMPL_TRY(check_width(ctx, "eps", in->p[1].f, false));
-  return result(ctx, in->t[0], in->p[2].i, out);
+  return spread_result(ctx, in, 3, in->p[2].i, out);
 }
 
 static ampl_status compose_gaussian (ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
@@ -335,12 +395,28 @@ static ampl_status compose_gaussian (ampl_eval *e, const ampl_args *in, ampl_ten
 }
 
 static ampl_status back_gaussian (ampl_grad *g) {
-  ampl_tensor *dy = gradient_of_each(g, g->p[2].i, ampl_meta_numel(&g->xm[0]));
+  ampl_tensor *dy = gradient_of_each(g, g->p[2].i, spread_numel(g, 3));
   return back(g, &gaussian_formula, dy, g->x, wanted(g));
 }
 
+#define GAUSSIAN X_AND_TARGET, TENSOR("var"), BOOL("full", false), FLOAT("eps", 1e-6), REDUCTION
+AMPL_OP(gaussian_nll, .doc = "gaussian_nll_loss with a var that broadcasts.", .args = {GAUSSIAN},
+        .flags = AMPL_OP_INTERNAL | AMPL_OP_PROMOTE, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1) | AMPL_SAVE_X(2),
+        .infer = infer_gaussian, .compose = compose_gaussian, .backward = back_gaussian);
+
+/* One variance for each row is a column. */
+static ampl_status compose_gaussian_loss (ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
+  ampl_tensor *x = in->t[0], *var = in->t[2];
+  ampl_meta m;
+  AMPL_TRY(need_floats(e->ctx, in));
+  AMPL_TRY(check_variance(e->ctx, var, x));
+  AMPL_TRY(check_width(e->ctx, "eps", in->p[1].f, false));
+  AMPL_TRY(spread(e->ctx, in, 2, &m));
+  if (!(var->flags & AMPL_T_NUMBER) && var->ndim < x->ndim) var = EV(e, unsqueeze, T(var), P(V_I(-1)));
+  return ampl_eval_return(e, ampl_eval_op(e, OP(gaussian_nll), T(x, in->t[1], var), in->p, 3), out);
+}
+
 AMPL_OP(gaussian_nll_loss,
-  .doc = "(log(var) + (x - target)^2 / var) / 2, var at least eps; with `full`, log(2 pi) / 2 is added.",
-  .args = {X_AND_TARGET, TENSOR("var"), BOOL("full", false), FLOAT("eps", 1e-6), REDUCTION},
-  .cast = AMPL_CAST_F32, .flags = AMPL_OP_PROMOTE, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1) | AMPL_SAVE_X(2),
-  .infer = infer_gaussian, .compose = compose_gaussian, .backward = back_gaussian);
+  .doc = "(log(var) + (x - target)^2 / var) / 2, var at least eps; with `full`, log(2 pi) / 2 is added.  var: of x's "
+         "shape, or with 1 in place of one of the sizes, or one value for each row, or a number.",
+  .args = {GAUSSIAN}, .cast = AMPL_CAST_F32, .flags = AMPL_OP_PROMOTE, .compose = compose_gaussian_loss);

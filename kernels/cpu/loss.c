@@ -97,8 +97,11 @@ static ampl_status run(ampl_ctx *ctx, task *t, ampl_tensor *const *operands, con
   for (int i = 0; i < AMPL_POINTWISE_SPLAT; i++)
     if (t->work == AMPL_WORK_F32) t->one.f[i] = 1;
     else t->one.d[i] = 1;
+  ampl_meta both = {.ndim = 0};
+  for (int k = 0; k < t->operands && operands[k]; k++)
+    AMPL_TRY(ampl_meta_broadcast(ctx, &both, operands[k]->ndim, operands[k]->shape));
   /* positions count row by row where they are reported */
-  ampl_cpu_streams(ALL, all, x->ndim, x->shape, !t->probabilities, t->s);
+  ampl_cpu_streams(ALL, all, both.ndim, both.shape, !t->probabilities, t->s);
   t->bad = INT64_MAX;
   int64_t n = t->s[0].n, jobs = (n + CHUNK - 1) / CHUNK;
   size_t bytes = (size_t)jobs * sizeof *t->parts;
@@ -138,7 +141,7 @@ LOSS(soft_margin_loss, soft_margin_pair, 2, 0, 0)
 LOSS(hinge_embedding_loss, hinge_pair, 2, 1, 1)
 LOSS(poisson_nll_loss, poisson_pair, 2, 3, 3)
 LOSS(margin_ranking_loss, ranking_pair, 3, 1, 1)
-LOSS(gaussian_nll_loss, gaussian_pair, 3, 2, 2)
+LOSS(gaussian_nll, gaussian_pair, 3, 2, 2)
 
 static ampl_status binary_cross_entropy (ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
   task t = {.op = AMPL_PW_bce_pair, .operands = 2, .probabilities = true};
@@ -161,7 +164,7 @@ const ampl_kernel ampl_cpu_loss_kernels[] = {
     {"hinge_embedding_loss", AMPL_DTYPE_NONE, hinge_embedding_loss},
     {"poisson_nll_loss", AMPL_DTYPE_NONE, poisson_nll_loss},
     {"margin_ranking_loss", AMPL_DTYPE_NONE, margin_ranking_loss},
-    {"gaussian_nll_loss", AMPL_DTYPE_NONE, gaussian_nll_loss},
+    {"gaussian_nll", AMPL_DTYPE_NONE, gaussian_nll},
     {"binary_cross_entropy", AMPL_DTYPE_NONE, binary_cross_entropy},
     {"binary_cross_entropy_with_logits", AMPL_DTYPE_NONE, with_logits},
     {NULL, 0, NULL},

@@ -274,7 +274,8 @@ static ampl_status argsort(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out
 }
 
 static ampl_status topk(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out) {
-  return order_lines(ctx, in->t[0], in->p[1].i, in->p[0].i, in->p[2].i, out[0], out[1]);
+  const int64_t k = in->t[0]->ndim == 0 ? 1 : in->p[0].i;       /* a scalar is its own largest, also of none asked */
+  return order_lines(ctx, in->t[0], in->p[1].i, k, in->p[2].i, out[0], out[1]);
 }
 
 const ampl_kernel ampl_cpu_sort_kernels[] = {{"sort", AMPL_DTYPE_NONE, sort},

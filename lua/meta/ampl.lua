@@ -1352,7 +1352,7 @@ function ops.gather(x, dim, index, options) end
 ---@return ampl.Tensor
 function Tensor:gather(dim, index, options) end
 
----(log(var) + (x - target)^2 / var) / 2, var at least eps; with `full`, log(2 pi) / 2 is added.
+---(log(var) + (x - target)^2 / var) / 2, var at least eps; with `full`, log(2 pi) / 2 is added.  var: of x's shape, or with 1 in place of one of the sizes, or one value for each row, or a number.
 ---@param x ampl.Tensor|number the prediction
 ---@param target ampl.Tensor|number
 ---@param var ampl.Tensor|number
@@ -1363,7 +1363,7 @@ function Tensor:gather(dim, index, options) end
 ---@return ampl.Tensor
 function ops.gaussian_nll_loss(x, target, var, full, eps, reduction, options) end
 
----(log(var) + (x - target)^2 / var) / 2, var at least eps; with `full`, log(2 pi) / 2 is added.
+---(log(var) + (x - target)^2 / var) / 2, var at least eps; with `full`, log(2 pi) / 2 is added.  var: of x's shape, or with 1 in place of one of the sizes, or one value for each row, or a number.
 ---@param target ampl.Tensor|number
 ---@param var ampl.Tensor|number
 ---@param full? boolean
@@ -2915,7 +2915,7 @@ function Tensor:rsqrt(options) end
 ---@return ampl.Tensor
 function Tensor:rsqrt_(options) end
 
----softmax(query key' * scale + mask) value, over heads (..., heads, length, size).  A bool mask is true where to look; a row that may look nowhere gives 0.  scale: 1 / sqrt(size) where not given.
+---softmax(query key' * scale + mask) value, over heads (..., heads, length, size); the dimensions before length broadcast.  A bool mask is true where to look; a row that may look nowhere gives 0.  scale: 1 / sqrt(size) where not given.
 ---@param query ampl.Tensor|number
 ---@param key ampl.Tensor|number
 ---@param value ampl.Tensor|number
@@ -2928,7 +2928,7 @@ function Tensor:rsqrt_(options) end
 ---@return ampl.Tensor
 function ops.scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa, options) end
 
----softmax(query key' * scale + mask) value, over heads (..., heads, length, size).  A bool mask is true where to look; a row that may look nowhere gives 0.  scale: 1 / sqrt(size) where not given.
+---softmax(query key' * scale + mask) value, over heads (..., heads, length, size); the dimensions before length broadcast.  A bool mask is true where to look; a row that may look nowhere gives 0.  scale: 1 / sqrt(size) where not given.
 ---@param key ampl.Tensor|number
 ---@param value ampl.Tensor|number
 ---@param mask? ampl.Tensor
@@ -3454,7 +3454,7 @@ function Tensor:tril(diagonal, options) end
 ---@return ampl.Tensor
 function Tensor:tril_(diagonal, options) end
 
----max(0, margin + distance to the positive - distance to the negative), p-norms over the last dimension; with swap the negative's distance to the positive counts where it is smaller.
+---max(0, margin + distance to the positive - distance to the negative), p-norms over the last dimension of what they broadcast to; with swap the negative's distance to the positive counts where it is smaller.
 ---@param anchor ampl.Tensor|number
 ---@param positive ampl.Tensor|number
 ---@param negative ampl.Tensor|number
@@ -3467,7 +3467,7 @@ function Tensor:tril_(diagonal, options) end
 ---@return ampl.Tensor
 function ops.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction, options) end
 
----max(0, margin + distance to the positive - distance to the negative), p-norms over the last dimension; with swap the negative's distance to the positive counts where it is smaller.
+---max(0, margin + distance to the positive - distance to the negative), p-norms over the last dimension of what they broadcast to; with swap the negative's distance to the positive counts where it is smaller.
 ---@param positive ampl.Tensor|number
 ---@param negative ampl.Tensor|number
 ---@param margin? number

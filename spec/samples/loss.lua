@@ -94,8 +94,9 @@ return {
   gaussian_nll_loss = {
     {args = function(make) return make({3, 4}), make({3, 4}), make({3, 4}, {positive = true}) end},
     {args = function(make)
-      return make({3, 4}), make({3, 1}), make({4}, {positive = true}), {full = true, reduction = "none"}
+      return make({3, 4}), make({3, 1}), make({1, 4}, {positive = true}), {full = true, reduction = "none"}
     end},
+    {args = function(make) return make({3, 4}), make({1, 4}), make({3}, {positive = true}) end},
   },
   margin_ranking_loss = {
     three({3, 5}, {margin = 0.3}), three({3, 5}, {reduction = "none"}), three({6}, {reduction = "sum"}),
