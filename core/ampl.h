@@ -143,7 +143,14 @@ AMPL_API ampl_status ampl_error_code(const ampl_ctx *ctx);
 AMPL_API const char *ampl_error_op(const ampl_ctx *ctx);
 
 /* Ask the running call, and every following one, to end with AMPL_EINTR until ampl_interrupt_clear.
- * Async-signal-safe, and good from any thread. */
+ * Async-signal-safe, and good from any thread.
+ *
+ * A call that ends so has done nothing: its outputs are NULL, an operand that it should have written holds what it held
+ * (and has its version), and the random stream stands where it stood.  Calls look every few milliseconds.  What is
+ * written in place is not cut short: a result that takes long is made apart first, then copied as a whole; an
+ * optimiser's step and a gradient scaler's unscale are whole for the list they are given, running statistics change
+ * when everything else is done; so a call may also end well after it was asked.  ampl_backward stops between ops:
+ * gradients that it has added by then stay. */
 AMPL_API void ampl_interrupt(ampl_ctx *ctx);
 AMPL_API void ampl_interrupt_clear(ampl_ctx *ctx);
 AMPL_API bool ampl_interrupted(const ampl_ctx *ctx);      /* asked, and not yet cleared */

@@ -627,6 +627,38 @@ static ampl_status inplace_by_copy(call *c, ampl_tensor *self) {
   return s;
 }
 
+/* A call that writes its operand as it goes is not cut short (see ampl_interrupt), so one that takes long must go
+ * through a temporary.  How long an element takes differs a hundredfold, so where the operand is large it is measured,
+ * on the first rows. */
+static bool takes_long(call *c, const ampl_tensor *self) {
+  enum { FEW = 1 << 22, SAMPLE = 1 << 14 };
+  const double most = 0.15;             /* seconds */
+  const int64_t share = self->numel / c->ctx->threads;
+  if (share <= FEW) return false;
+  const int64_t row = self->numel / self->shape[0], rows = SAMPLE / row + 1;
+  if (c->nt > 2 * AMPL_TENSORS_MAX || self->shape[0] < 64 * rows) return share > 8 * FEW;
+  ampl_tensor part[2 * AMPL_TENSORS_MAX], *t[2 * AMPL_TENSORS_MAX], *out = NULL;
+  for (int i = 0; i < c->nt; i++) {
+    t[i] = c->t[i];
+    if (!t[i] || t[i]->ndim != self->ndim || t[i]->shape[0] != self->shape[0]) continue;
+    part[i] = *t[i];
+    part[i].numel = part[i].numel / part[i].shape[0] * rows;
+    part[i].shape[0] = rows;
+    t[i] = &part[i];
+  }
+  ampl_meta m = {.dtype = self->dtype, .ndim = self->ndim};
+  memcpy(m.shape, t[0]->shape, sizeof m.shape);
+  const ampl_args in = {c->op, t, c->nt, c->p};
+  struct timespec from, to;
+  if (ampl_tensor_new(c->ctx, ampl_device_of(self), &m, AMPL_KIND_TENSOR, &out) != AMPL_OK) return false;
+  clock_gettime(CLOCK_MONOTONIC, &from);
+  const ampl_status s = call_kernel(c, ampl_device_of(self)->kernels[c->op->id][c->compute], &in, &out);
+  clock_gettime(CLOCK_MONOTONIC, &to);
+  ampl_tensor_release(out);
+  const double takes = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+  return s != AMPL_OK || takes * (double)share > most * (double)(rows * row);
+}
+
 static ampl_status inplace(call *c, ampl_tensor *self) {
   AMPL_TRY(check_target(c, self));
   AMPL_TRY(infer(c));
@@ -634,7 +666,7 @@ static ampl_status inplace(call *c, ampl_tensor *self) {
   const bool direct = c->op->flags & AMPL_OP_ELEMENTWISE && c->meta[0].dtype == self->dtype && c->compute >= 0 &&
                       !(c->op->flags & AMPL_OP_BOOL_OUT) && c->t[0] == self &&
                       ampl_device_of(self)->kernels[c->op->id][c->compute];
-  if (!direct || c->grad) return inplace_by_copy(c, self);
+  if (!direct || c->grad || takes_long(c, self)) return inplace_by_copy(c, self);
   ampl_tensor *out[AMPL_OUT_MAX] = {self};
   c->ctx->whole++;
   const ampl_status s = run_kernel(c, out, true);

@@ -197,8 +197,8 @@ static groups groups_of (const ampl_tensor *x, int64_t count, double eps) {
 }
 
 /* Moments of channels become, for every channel, the mean and 1 / deviation of its group */
-static void merge_groups (const groups *g, double *mean, double *squares) {
-  for (int64_t i = 0; i < g->n * g->count; i++) {
+static void merge_groups (ampl_ctx *ctx, const groups *g, double *mean, double *squares) {
+  for (int64_t i = 0; i < g->n * g->count && !ampl_cpu_stop_at(ctx, i * g->each, g->each); i++) {
     double *m = mean + i * g->each, *q = squares + i * g->each;
     ampl_cpu_part all = {{.f = m[0]}, {.f = q[0]}};
     for (int64_t k = 1; k < g->each; k++) {
@@ -220,7 +220,10 @@ static ampl_status group_norm (ampl_ctx *ctx, const ampl_args *in, ampl_tensor *
   double *mean = array(&s, 0), *scale = array(&s, 1), *shift = array(&s, 2);
   ampl_status status = moments(ctx, x, spatial(x), mean, scale);
   if (status == AMPL_OK) {
-    merge_groups(&g, mean, scale);
+    merge_groups(ctx, &g, mean, scale);
+    status = ampl_cpu_poll(ctx);
+  }
+  if (status == AMPL_OK) {
     read_vector(in->t[1], g.c, 1, shift);
     for (int64_t i = 0; i < g.n * g.c; i++) scale[i] *= shift[i % g.c];
     read_vector(in->t[2], g.c, 0, shift);
@@ -274,7 +277,7 @@ static ampl_status group_norm_backward (ampl_ctx *ctx, const ampl_args *in, ampl
   double *mean = array(&s, 0), *rstd = array(&s, 1), *sum = array(&s, 2), *dot = array(&s, 3), *a = array(&s, 4);
   if (status == AMPL_OK) {
     status = moments(ctx, x, spatial(x), mean, rstd);
-    if (status == AMPL_OK) merge_groups(&g, mean, rstd);
+    if (status == AMPL_OK) merge_groups(ctx, &g, mean, rstd);
     if (status == AMPL_OK) status = gradient_sums(ctx, dy, x, spatial(x), mean, sum, dot);
     if (status == AMPL_OK) {
       double *weight = array(&w, 0);

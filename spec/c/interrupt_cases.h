@@ -4,6 +4,7 @@
 /* element-wise ops whose operands are not all of one shape and kind, and other layouts of some */
 {"masked_fill", 40000, 16 << 20, "f:n b:n F:"},
 {"clamp", 40000, 16 << 20, "f:n F: F:"},
+{"add", 4400000, 16 << 20, "f:n f:n"},
 {"add", 300, 5600, "f:n,n f':n,n"},
 {"add", 300, 5600, "f':n,n f:n,n"},
 {"add", 300, 5600, "f:n,n f:n,1"},
