@@ -4,6 +4,7 @@
  * so a training step, which asks for the same sizes again and again, stops asking the system after its first round.
  * What is live is counted in the bytes of classes: it is what memory is really taken. */
 #include "ctx.h"
+#include "guest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,10 +107,13 @@ static ampl_status no_memory(ampl_ctx *c, size_t bytes) {
 }
 
 static void collect(ampl_ctx *c) {
-  if (!c->collect || c->collecting) return;
+  const char *op = c->op;
+  if (c->collecting) return;
   c->collecting = true;
-  c->collect(c->collect_ud);
+  if (c->collect) c->collect(c->collect_ud);
+  ampl_guests_collect(c);
   c->collecting = false;
+  c->op = op;
 }
 
 ampl_status ampl_mem_get(ampl_ctx *c, ampl_device *device, size_t bytes, ampl_kind kind, void **out) {

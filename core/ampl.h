@@ -417,6 +417,35 @@ typedef struct ampl_cast_stats { int64_t hits, casts, entries, bytes; } ampl_cas
 AMPL_API void     ampl_autocast_cache_stats(const ampl_ctx *ctx, ampl_cast_stats *out);
 AMPL_API void     ampl_autocast_clear_cache(ampl_ctx *ctx);
 
+/* ------------------------------------------------------------------------------------------------ guests ---------- */
+
+/* Anomaly mode asks for the place of a forward call: file and line, or what the language has. */
+typedef void (*ampl_where_fn)(void *ud, char *text, size_t n);
+
+/* A guest is a language on the context.  While one of its calls runs, the context has the guest's modes, counts as the
+ * guest does, and calls the guest back; before and after, everything is the host's.  Several may share a context, and
+ * call each other. */
+typedef struct ampl_guest {
+  ampl_modes     *modes;        /* of the thread of control that calls; NULL: the context's own */
+  int64_t         index_base;   /* see ampl_set_index_base */
+  ampl_warn_fn    warn;         /* NULL: the context's (ampl_on_warning ...) */
+  ampl_collect_fn collect;
+  ampl_where_fn   where;
+  void           *ud;
+  const char         *op;       /* the library's */
+  struct ampl_guest  *next;
+} ampl_guest;
+
+/* A call of g begins (NULL: a call of the host's, inside a guest's); returns whose call it is in.  `g` stays the
+ * caller's, and where it is, until the call ends. */
+AMPL_API ampl_guest *ampl_guest_enter(ampl_ctx *ctx, ampl_guest *g);
+/* It ends.  Returns ampl_memory_pressed(ctx). */
+AMPL_API bool        ampl_guest_leave(ampl_ctx *ctx, ampl_guest *before);
+/* From now on g is asked to collect when an allocation fails, and hears the warnings of the host's calls where the host
+ * has no callback. */
+AMPL_API void        ampl_guest_join(ampl_ctx *ctx, ampl_guest *g);
+AMPL_API void        ampl_guest_part(ampl_ctx *ctx, ampl_guest *g);
+
 /* ------------------------------------------------------------------------------------------------ devices --------- */
 
 AMPL_API int         ampl_device_count(void);
@@ -462,8 +491,7 @@ AMPL_API uint32_t    ampl_tensor_version(const ampl_tensor *x);
 AMPL_API ampl_status ampl_fail(ampl_ctx *ctx, ampl_status s, const char *message);
 
 /* Anomaly mode: backward stops at the first bad gradient (with `scaled`: warns), naming the op and, through `where`,
- * the place of its forward call. */
-typedef void (*ampl_where_fn)(void *ud, char *text, size_t n);
+ * the place of its forward call (a guest's own `where` for calls of the guest). */
 AMPL_API ampl_status ampl_set_anomaly(ampl_ctx *ctx, bool on, bool nan, bool inf, bool scaled, ampl_where_fn where,
                                       void *ud);
 AMPL_API bool        ampl_anomaly_enabled(const ampl_ctx *ctx);

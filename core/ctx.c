@@ -2,6 +2,7 @@
 #include "cpu.h"
 #include "ctx.h"
 #include "environment.h"
+#include "guest.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,13 +33,13 @@ ampl_status ampl_ctx_new(const ampl_ctx_options *options, ampl_ctx **out) {
   ampl_ctx *c = calloc(1, sizeof *c);
   if (!c) return ampl_error(NULL, AMPL_ENOMEM, "out of memory for a context");
   c->refs = 1;
-  c->op = c->failed = "";
+  c->op = c->failed = c->host_op = "";
   ampl_set_threads(c, o.threads > 0 ? o.threads : ampl_cpu_count());
   c->seed = o.seed;
   c->plain = env.plain;
   ampl_memory_set_limit(c, o.memory_limit ? o.memory_limit : env.memory_limit);
   ampl_modes_init(&c->own_modes);
-  c->modes = &c->own_modes;
+  c->modes = c->host_modes = &c->own_modes;
   c->device = ampl_device_find(c, "cpu");
   if (!(c->number_storage = ampl_obj_get(c, sizeof(ampl_storage)))) {
     free(c);
@@ -147,13 +148,14 @@ void ampl_on_warning(ampl_ctx *c, ampl_warn_fn fn, void *ud) {
 }
 
 void ampl_warning(ampl_ctx *c, const char *code, const char *fmt, ...) {
-  if (!c->warn) return;
+  const char *op = c->op;               /* callbacks may run ops */
   char text[512];
   va_list args;
   va_start(args, fmt);
   vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
-  c->warn(c->warn_ud, code, text);
+  if (!ampl_guests_warn(c, code, text) && c->warn) c->warn(c->warn_ud, code, text);
+  c->op = op;
 }
 
 /* ------------------------------------------------------------------------------------------------ texts ----------- */

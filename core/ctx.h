@@ -102,6 +102,10 @@ struct ampl_ctx {
   uint64_t     seed, offset;            /* of the random stream: random.c */
   uint64_t     seq, mode_ids;           /* node and mode numbers given out */
   ampl_modes  *modes, own_modes;        /* the current ones; those of C callers */
+  ampl_guest  *guest, *guests;          /* whose call is running, NULL: the host's; all that have joined: guest.c */
+  ampl_modes  *host_modes;              /* the host's, while a guest's call is running */
+  int64_t      host_base;
+  const char  *host_op;
 
   /* memory */
   ampl_pool   *pool[AMPL_DEVICES_MAX];

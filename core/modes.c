@@ -102,6 +102,7 @@ ampl_status ampl_modes_new(ampl_ctx *ctx, ampl_modes **out) {
 void ampl_modes_free(ampl_ctx *ctx, ampl_modes *m) {
   if (!ctx || !m) return;
   if (ctx->modes == m) ctx->modes = &ctx->own_modes;
+  if (ctx->host_modes == m) ctx->host_modes = &ctx->own_modes;
   ampl_modes_close(ctx, m);
   ampl_obj_put(ctx, m, sizeof *m);
   ampl_ctx_release(ctx);

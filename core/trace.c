@@ -6,9 +6,11 @@
 #include <string.h>
 
 void ampl_anomaly_note(ampl_ctx *ctx, ampl_node *n) {
-  if (!ctx->anomaly->where || n->where) return;
-  n->where = ampl_obj_get(ctx, AMPL_WHERE_BYTES);
-  if (n->where) ctx->anomaly->where(ctx->anomaly->ud, n->where, AMPL_WHERE_BYTES);
+  const ampl_guest *g = ctx->guest && ctx->guest->where ? ctx->guest : NULL;
+  if ((!g && !ctx->anomaly->where) || n->where || !(n->where = ampl_obj_get(ctx, AMPL_WHERE_BYTES))) return;
+  n->where[0] = 0;
+  if (g) g->where(g->ud, n->where, AMPL_WHERE_BYTES);
+  else ctx->anomaly->where(ctx->anomaly->ud, n->where, AMPL_WHERE_BYTES);
 }
 
 /* The first bad element of x: its place, row-major, or -1. */

@@ -2,7 +2,10 @@
  *
  *   luaL_requiref(L, "ampl", luaopen_ampl, 0);  lua_pop(L, 1);
  *
- * Context and state may be closed in either order.  Link with ampl::lua (its Lua parts are inside). */
+ * Context and state may be closed in either order; several states may share a context, each with modes and callbacks
+ * of its own.  A hook or Function of a state that was closed is an error (ESTATE) in backward.
+ *
+ * Link with ampl::lua (its Lua parts are inside). */
 #ifndef AMPL_LUA_H
 #define AMPL_LUA_H
 
@@ -20,6 +23,9 @@ AMPL_API int luaopen_ampl_core(lua_State *L);
 
 /* The context that the state uses, lent; NULL before luaopen_ampl. */
 AMPL_API ampl_ctx *ampl_lua_ctx(lua_State *L);
+/* The modes (no_grad, autocast ...) of coroutine L, for C functions that shall compute as the script around them does:
+ * ampl_modes_use(ctx, ampl_lua_modes(L)).  Otherwise they have the context's own.  NULL before luaopen_ampl. */
+AMPL_API ampl_modes *ampl_lua_modes(lua_State *L);
 /* Makes luaopen_ampl, when it is called, use `ctx` and take a reference of it, instead of making one.  false: too
  * late. */
 AMPL_API bool      ampl_lua_set_ctx(lua_State *L, ampl_ctx *ctx);

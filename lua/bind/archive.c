@@ -6,32 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Owns what a reader returned until all of it is Lua's: an error in between (no memory for a table) loses nothing. */
-typedef struct box {
-  void *p;
-  void (*release)(void *p);
-} box;
-
-static void box_empty(box *b) {
-  if (b->p) b->release(b->p);
-  b->p = NULL;
-}
-
-static int box_gc(lua_State *L) {
-  box_empty(lua_touserdata(L, 1));
-  return 0;
-}
-
-static box *push_box(lua_State *L, void (*release)(void *p)) {
-  box *b = lua_newuserdatauv(L, sizeof *b, 0);
-  *b = (box){NULL, release};
-  if (luaL_newmetatable(L, "ampl.box")) {
-    lua_pushcfunction(L, box_gc);
-    lua_setfield(L, -2, "__gc");
-  }
-  lua_setmetatable(L, -2);
-  return b;
-}
+/* What a reader returned is in a box until all of it is Lua's: an error in between (no memory for a table) loses
+ * nothing. */
+#define READER "ampl.reader"
 
 static void release_archive(void *p) { ampl_archive_release(p); }
 static void release_csv(void *p) { ampl_csv_release(p); }
@@ -51,7 +28,8 @@ static const char *push_escaped(lua_State *L, const char *s, size_t n) {
 /* escape(s) -> s with all its characters visible */
 static int escape(lua_State *L) {
   size_t n;
-  const char *s = luaL_checklstring(L, 1, &n);
+  const char *s = lampl_check_string(L, 1, "escape", "the text");
+  lua_tolstring(L, 1, &n);
   push_escaped(L, s, n);
   return 1;
 }
@@ -67,7 +45,7 @@ static const char *check_path(lua_State *L, const char *op) {
   return path;
 }
 
-/* To be called with what a reader or writer returned, behind lampl_leave: 0, or the number of results (nil, message,
+/* Of what a reader or writer returned: 0, or the number of results (nil, message,
  * code) where a file or the machine is to blame.  Raises what is wrong with an argument, and an interruption. */
 static int refused(lua_State *L, lampl_state *S, const char *op, ampl_status s) {
   char message[1024];
@@ -76,7 +54,7 @@ static int refused(lua_State *L, lampl_state *S, const char *op, ampl_status s) 
   case AMPL_EIO:
   case AMPL_EFORMAT:
   case AMPL_EUNSUPPORTED:
-  case AMPL_ENOMEM: return lampl_fail(L, s);
+  case AMPL_ENOMEM: return lampl_fail(L, S, s);
   case AMPL_EINTR: lampl_check(L, S, s); return 0;
   default:
     snprintf(message, sizeof message, "%s", ampl_error_message(S->ctx));
@@ -99,14 +77,12 @@ static void poll(lua_State *L, lampl_state *S, int64_t i) {
 
 /* safetensors_load(path) -> {name = tensor}, {key = value} */
 static int safetensors_load(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   const char *path = check_path(L, "safetensors.load");
   ampl_archive *a;
   lua_settop(L, 1);
-  box *b = push_box(L, release_archive);
-  lampl_enter(L, S);
-  const ampl_status s = ampl_safetensors_load(S->ctx, path, &a);
-  lampl_leave(S);
+  lampl_box *b = lampl_push_box(L, S, READER, release_archive);
+  const ampl_status s = LAMPL_CALL(S, ampl_safetensors_load(S->ctx, path, &a));
   const int n = refused(L, S, "safetensors.load", s);
   if (n) return n;
   b->p = a;
@@ -122,7 +98,7 @@ static int safetensors_load(lua_State *L) {
     lua_pushstring(L, a->values[i]);
     lua_setfield(L, -2, a->keys[i]);
   }
-  box_empty(b);
+  lampl_box_release(b);
   return 2;
 }
 
@@ -135,8 +111,8 @@ typedef struct entries {
 } entries;
 
 static int entries_gc(lua_State *L) {
-  entries *e = lua_touserdata(L, 1);
-  while (e->kept > 0) ampl_tensor_release(e->tensors[--e->kept]);
+  entries *e = luaL_testudata(L, 1, "ampl.entries");
+  while (e && e->kept > 0) ampl_tensor_release(e->tensors[--e->kept]);
   return 0;
 }
 
@@ -144,11 +120,7 @@ static entries *push_entries(lua_State *L, int n) {
   entries *e = lua_newuserdatauv(L, sizeof *e + 3 * (size_t)n * sizeof(void *), 1);
   void **room = (void **)(e + 1);
   *e = (entries){(ampl_tensor **)room, (const char **)(room + n), (const char **)(room + 2 * n), 0, 0};
-  if (luaL_newmetatable(L, "ampl.entries")) {
-    lua_pushcfunction(L, entries_gc);
-    lua_setfield(L, -2, "__gc");
-  }
-  lua_setmetatable(L, -2);
+  luaL_setmetatable(L, "ampl.entries");
   lua_createtable(L, 2 * n, 0);
   lua_setiuservalue(L, -2, 1);
   return e;
@@ -211,18 +183,20 @@ static entries *take_entries(lua_State *L, int i, bool tensors) {
 
 /* safetensors_save(path, tensors [, metadata]) -> true */
 static int safetensors_save(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   const char *path = check_path(L, "safetensors.save");
   lua_settop(L, 3);
   if (!lua_istable(L, 2))
     lampl_error(L, AMPL_EARG, "safetensors.save", "tensors must be a table {name = tensor}, not a %s", kind_of(L, 2));
+  if (!lampl_is_plain(L, 2))
+    lampl_error(L, AMPL_EARG, "safetensors.save",
+                "tensors must be a plain table {name = tensor}, not an object; of a module, give module:state_dict()");
   if (!lua_isnil(L, 3) && !lua_istable(L, 3))
     lampl_error(L, AMPL_EARG, "safetensors.save", "metadata must be a table of strings, not a %s", kind_of(L, 3));
   entries *t = take_entries(L, 2, true), *meta = take_entries(L, 3, false);
-  lampl_enter(L, S);
-  const ampl_status s =
-      ampl_safetensors_save(S->ctx, path, t->n, t->names, t->tensors, meta->n, meta->names, meta->values);
-  lampl_leave(S);
+  lampl_begin(S);
+  const ampl_status s = lampl_end(
+      S, ampl_safetensors_save(S->ctx, path, t->n, t->names, t->tensors, meta->n, meta->names, meta->values));
   while (t->kept > 0) ampl_tensor_release(t->tensors[--t->kept]);
   const int n = refused(L, S, "safetensors.save", s);
   if (n) return n;
@@ -234,12 +208,10 @@ static int safetensors_save(lua_State *L) {
 
 static int load_one(lua_State *L, const char *op,
                     ampl_status (*load)(ampl_ctx *ctx, const char *path, ampl_tensor **out)) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   const char *path = check_path(L, op);
-  lampl_enter(L, S);
   lampl_handle *h = lampl_push_handle(L, S);
-  const ampl_status s = load(S->ctx, path, &h->x);
-  lampl_leave(S);
+  const ampl_status s = LAMPL_CALL(S, load(S->ctx, path, &h->x));
   return s == AMPL_OK ? 1 : refused(L, S, op, s);
 }
 
@@ -261,7 +233,8 @@ static int characters_load(lua_State *L) { return load_one(L, "data.text", load_
 static char check_character(lua_State *L, int i, const char *name) {
   size_t n;
   if (lua_isnoneornil(L, i)) return 0;
-  const char *s = luaL_checklstring(L, i, &n);
+  const char *s = lampl_check_string(L, i, "data.csv", name);
+  lua_tolstring(L, i, &n);
   if (n != 1 || !*s)
     lampl_error(L, AMPL_EVALUE, "data.csv", "%s = \"%s\"; it must be one character", name, push_escaped(L, s, n));
   return *s;
@@ -272,33 +245,31 @@ static ampl_csv_options check_csv_options(lua_State *L) {
   ampl_csv_options o = AMPL_CSV_OPTIONS_INIT;
   o.separator = check_character(L, 2, "separator");
   if (!lua_isnil(L, 3)) o.header = lua_toboolean(L, 3);
-  o.skip = luaL_checkinteger(L, 4);
+  o.skip = lampl_check_integer(L, 4, "data.csv", "skip");
   o.dtype = lampl_check_dtype(L, 5, "data.csv");
   o.comment = check_character(L, 6, "comment");
   if (lua_type(L, 7) == LUA_TSTRING)
     o.label_name = lua_tostring(L, 7);
   else if (!lua_isnil(L, 7))
-    o.label = luaL_checkinteger(L, 7);
+    o.label = lampl_check_integer(L, 7, "data.csv", "label");
   if (o.label > 0 && o.label != AMPL_CSV_NO_LABEL) o.label--;
   else if (o.label == 0)
     lampl_error(L, AMPL_EINDEX, "data.csv", "label = 0; columns count from 1, or from -1 backwards");
   o.classes = !lua_isnil(L, 8);
-  o.first_class = luaL_optinteger(L, 8, 0);
+  o.first_class = lua_isnil(L, 8) ? 0 : lampl_check_integer(L, 8, "data.csv", "base");
   return o;
 }
 
 /* csv_load(path, separator or nil, header or nil, skip, dtype, comment or nil, label or nil, base or nil) -> tensor,
  * labels or nil, names or nil */
 static int csv_load(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   const char *path = check_path(L, "data.csv");
   ampl_csv *c;
   lua_settop(L, 8);
   const ampl_csv_options o = check_csv_options(L);
-  box *b = push_box(L, release_csv);
-  lampl_enter(L, S);
-  const ampl_status s = ampl_csv_load(S->ctx, path, &o, &c);
-  lampl_leave(S);
+  lampl_box *b = lampl_push_box(L, S, READER, release_csv);
+  const ampl_status s = LAMPL_CALL(S, ampl_csv_load(S->ctx, path, &o, &c));
   const int n = refused(L, S, "data.csv", s);
   if (n) return n;
   b->p = c;
@@ -317,7 +288,7 @@ static int csv_load(lua_State *L) {
   } else {
     lua_pushnil(L);
   }
-  box_empty(b);
+  lampl_box_release(b);
   return 3;
 }
 
@@ -331,5 +302,11 @@ void lampl_open_archive(lua_State *L) {
                                        {"characters_load", characters_load},
                                        {"escape", escape},
                                        {NULL, NULL}};
+  lampl_box_metatable(L, READER, NULL);
+  luaL_newmetatable(L, "ampl.entries");
+  lua_pushcfunction(L, entries_gc);
+  lua_setfield(L, -2, "__gc");
+  lampl_hide_metatable(L);
+  lua_pop(L, 1);
   luaL_setfuncs(L, functions, 0);
 }

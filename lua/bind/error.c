@@ -39,9 +39,8 @@ static int raise(lua_State *L, const char *code, const char *op, const char *mes
   return lua_error(L);
 }
 
-int lampl_raise(lua_State *L, ampl_status s) {
-  const ampl_ctx *ctx = lampl_ctx(L);
-  return raise(L, ampl_status_name(s), ampl_error_op(ctx), ampl_error_message(ctx));
+int lampl_raise(lua_State *L, lampl_state *S, ampl_status s) {
+  return raise(L, ampl_status_name(s), ampl_error_op(S->ctx), ampl_error_message(S->ctx));
 }
 
 ampl_status lampl_keep_error(lua_State *L, lampl_state *S) {
@@ -52,21 +51,20 @@ ampl_status lampl_keep_error(lua_State *L, lampl_state *S) {
 
 void lampl_check(lua_State *L, lampl_state *S, ampl_status s) {
   if (s == AMPL_OK) return;
-  lampl_leave(S);
   if (s == AMPL_EINTR && S->interrupt_once) ampl_interrupt_clear(S->ctx);
   if (S->failed) {
     S->failed = false;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &kept_key);
-    lua_pushnil(L);
+    lua_pushboolean(L, 0);              /* the key stays, so that keeping an error needs no memory */
     lua_rawsetp(L, LUA_REGISTRYINDEX, &kept_key);
     lua_error(L);
   }
-  lampl_raise(L, s);
+  lampl_raise(L, S, s);
 }
 
-int lampl_fail(lua_State *L, ampl_status s) {
+int lampl_fail(lua_State *L, lampl_state *S, ampl_status s) {
   luaL_pushfail(L);
-  lua_pushstring(L, ampl_error_message(lampl_ctx(L)));
+  lua_pushstring(L, ampl_error_message(S->ctx));
   lua_pushstring(L, ampl_status_name(s));
   return 3;
 }
@@ -80,9 +78,83 @@ int lampl_error(lua_State *L, ampl_status s, const char *op, const char *fmt, ..
   return raise(L, ampl_status_name(s), op, *op ? lua_pushfstring(L, "%s: %s", op, text) : text);
 }
 
+/* ------------------------------------------------------------------------------------------------ arguments ------- */
+
+size_t lampl_append(char *text, size_t n, size_t at, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  const int more = vsnprintf(text + at, n - at, fmt, args);
+  va_end(args);
+  if (more < 0) return at;
+  return (size_t)more < n - at ? at + (size_t)more : n - 1;
+}
+
+const char *lampl_shown(lua_State *L, int i, char *text, size_t n) {
+  size_t length;
+  switch (lua_type(L, i)) {
+  case LUA_TNONE:
+  case LUA_TNIL: return "nil";
+  case LUA_TNUMBER:
+    if (lua_isinteger(L, i)) snprintf(text, n, "%lld", (long long)lua_tointeger(L, i));
+    else snprintf(text, n, "%.14g", lua_tonumber(L, i));
+    return text;
+  case LUA_TSTRING:
+    lua_tolstring(L, i, &length);
+    snprintf(text, n, "\"%.60s\"%s", lua_tostring(L, i), length > 60 ? "..." : "");
+    return text;
+  case LUA_TBOOLEAN: return lua_toboolean(L, i) ? "true" : "false";
+  case LUA_TTHREAD: return "a coroutine";
+  case LUA_TUSERDATA:
+    if (lampl_test_handle(L, i)) return "a tensor";
+    if (luaL_getmetafield(L, i, "__name") == LUA_TSTRING) {
+      snprintf(text, n, "a %.60s object", lua_tostring(L, -1));
+      lua_pop(L, 1);
+      return text;
+    }
+    return "an object of another library";
+  default: snprintf(text, n, "a %s", luaL_typename(L, i)); return text;
+  }
+}
+
+int lampl_wrong(lua_State *L, int i, const char *op, const char *what, const char *wanted) {
+  char text[LAMPL_SHOWN];
+  return lampl_error(L, AMPL_EARG, op, "%s must be %s, not %s", what, wanted, lampl_shown(L, i, text, sizeof text));
+}
+
+const char *lampl_check_string(lua_State *L, int i, const char *op, const char *what) {
+  if (lua_type(L, i) != LUA_TSTRING) lampl_wrong(L, i, op, what, "a string");
+  return lua_tostring(L, i);
+}
+
+bool lampl_check_boolean(lua_State *L, int i, const char *op, const char *what, int otherwise) {
+  if (lua_isnoneornil(L, i) && otherwise >= 0) return otherwise;
+  if (!lua_isboolean(L, i)) lampl_wrong(L, i, op, what, "true or false");
+  return lua_toboolean(L, i);
+}
+
+int64_t lampl_check_integer(lua_State *L, int i, const char *op, const char *what) {
+  int64_t n = 0;
+  if (!lampl_to_integer(L, i, &n)) lampl_wrong(L, i, op, what, "an integer");
+  return n;
+}
+
+void lampl_require(lua_State *L, const char *name) {
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+  if (lua_getfield(L, -1, name) == LUA_TNIL) {
+    lua_pop(L, 1);
+    lua_getglobal(L, "require");
+    lua_pushstring(L, name);
+    lua_call(L, 1, 1);
+  }
+  lua_remove(L, -2);
+}
+
+/* ------------------------------------------------------------------------------------------------ error objects --- */
+
 /* core.raise(code, op, message): for the Lua parts. */
 static int raise_from_lua(lua_State *L) {
-  const char *code = luaL_checkstring(L, 1), *op = luaL_optstring(L, 2, "");
+  const char *code = lampl_check_string(L, 1, "raise", "the code");
+  const char *op = lua_isnoneornil(L, 2) ? "" : lampl_check_string(L, 2, "raise", "the op");
   lua_settop(L, 3);
   if (*op) lua_pushfstring(L, "%s: %s", op, luaL_tolstring(L, 3, NULL));
   else luaL_tolstring(L, 3, NULL);
@@ -90,6 +162,10 @@ static int raise_from_lua(lua_State *L) {
 }
 
 static int to_string(lua_State *L) {
+  if (!lua_istable(L, 1)) {
+    lua_pushliteral(L, "ampl.Error");
+    return 1;
+  }
   lua_getfield(L, 1, "where");
   lua_getfield(L, 1, "message");
   lua_getfield(L, 1, "code");
@@ -107,6 +183,8 @@ static int concat(lua_State *L) {
 }
 
 void lampl_open_error(lua_State *L) {
+  lua_pushboolean(L, 0);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &kept_key);
   lua_createtable(L, 0, 3);
   lua_pushcfunction(L, to_string);
   lua_setfield(L, -2, "__tostring");

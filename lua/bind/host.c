@@ -14,6 +14,13 @@ bool ampl_lua_set_ctx(lua_State *L, ampl_ctx *ctx) {
   return true;
 }
 
+ampl_modes *ampl_lua_modes(lua_State *L) {
+  lampl_state *S = lampl_state_of(L);
+  if (!S) return NULL;
+  lampl_enter(L, S);
+  return S->thread->guest.modes;
+}
+
 void ampl_lua_push(lua_State *L, ampl_tensor *x) { lampl_push_lent(L, x); }
 
 ampl_tensor *ampl_lua_to(lua_State *L, int index) {

@@ -1,142 +1,13 @@
-/* mod.c: the module: state, embedded Lua sources, entry points. */
+/* mod.c: the module: embedded Lua sources, entry points. */
 #include "ampl_lua.h"
-#include "lampl.h"
+#include "state.h"
 
 #include <stdio.h>
 #include <string.h>
 
 extern const struct { const char *name, *text; size_t size; } ampl_embedded[];
 
-static const char state_key = 0, threads_key = 0, module_key = 0, searcher_key = 0;
-
-lampl_state *lampl_state_of(lua_State *L) {
-  lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key);
-  lampl_state *S = lua_touserdata(L, -1);
-  lua_pop(L, 1);
-  return S;
-}
-
-ampl_ctx *lampl_ctx(lua_State *L) { return lampl_state_of(L)->ctx; }
-
-/* ------------------------------------------------------------------------------------------------ coroutines ------ */
-
-static int thread_gc(lua_State *L) {
-  lampl_thread *t = lua_touserdata(L, 1);
-  if (t->modes) ampl_modes_free(t->ctx, t->modes);
-  t->modes = NULL;
-  return 0;
-}
-
-/* The record of coroutine L, made at its first op; weak keys, so it goes with the coroutine. */
-static lampl_thread *thread_of(lua_State *L, lampl_state *S) {
-  lua_rawgetp(L, LUA_REGISTRYINDEX, &threads_key);
-  const bool main = lua_pushthread(L);
-  lua_rawget(L, -2);
-  lampl_thread *t = lua_touserdata(L, -1);
-  if (!t) {
-    lua_pop(L, 1);
-    t = lua_newuserdatauv(L, sizeof *t, 0);
-    *t = (lampl_thread){.ctx = S->ctx};
-    luaL_setmetatable(L, "ampl.Thread");
-    if (!main && ampl_modes_new(S->ctx, &t->modes) != AMPL_OK) lampl_raise(L, AMPL_ENOMEM);
-    lua_pushthread(L);
-    lua_pushvalue(L, -2);
-    lua_rawset(L, -4);
-  }
-  lua_pop(L, 2);
-  return t;
-}
-
-static void collect(void *ud) {
-  lampl_state *S = ud;
-  if (S->L) lua_gc(S->L, LUA_GCCOLLECT);
-}
-
-void lampl_enter(lua_State *L, lampl_state *S) {
-  if (S->L != L) {
-    S->thread = thread_of(L, S);
-    S->L = L;
-    ampl_modes_use(S->ctx, S->thread->modes);
-  }
-  if (ampl_memory_pressed(S->ctx)) {
-    lua_gc(L, LUA_GCCOLLECT);
-    ampl_memory_collected(S->ctx);
-  }
-  ampl_set_index_base(S->ctx, 1);
-}
-
-void lampl_leave(lampl_state *S) { ampl_set_index_base(S->ctx, 0); }
-
-lampl_state *lampl_switch(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
-  lampl_enter(L, S);
-  lampl_leave(S);
-  return S;
-}
-
-/* ------------------------------------------------------------------------------------------------ warnings -------- */
-
-/* Through ampl.on_warning's function where there is one, else through Lua's warn. */
-static void warn(void *ud, const char *code, const char *message) {
-  lampl_state *S = ud;
-  lua_State *L = S->L;
-  if (!L) return;
-  lua_getfield(L, LUA_REGISTRYINDEX, "ampl.on_warning");
-  if (lua_isfunction(L, -1)) {
-    lua_createtable(L, 0, 2);
-    lua_pushstring(L, code);
-    lua_setfield(L, -2, "code");
-    lua_pushstring(L, message);
-    lua_setfield(L, -2, "message");
-    if (lua_pcall(L, 1, 0, 0) != LUA_OK) lua_pop(L, 1);
-    return;
-  }
-  lua_pop(L, 1);
-  lua_warning(L, "ampl: ", 1);
-  lua_warning(L, message, 0);
-}
-
-/* ------------------------------------------------------------------------------------------------ state ----------- */
-
-static int state_gc(lua_State *L) {
-  lampl_state *S = lua_touserdata(L, 1);
-  if (!S->ctx) return 0;
-  ampl_on_collect(S->ctx, NULL, NULL);
-  ampl_on_warning(S->ctx, NULL, NULL);
-  ampl_modes_use(S->ctx, NULL);
-  ampl_ctx_release(S->ctx);             /* tensors that are still to be collected keep it alive */
-  S->ctx = NULL;
-  return 0;
-}
-
-static void metatable(lua_State *L, const char *name, lua_CFunction gc) {
-  luaL_newmetatable(L, name);
-  lua_pushcfunction(L, gc);
-  lua_setfield(L, -2, "__gc");
-  lua_pop(L, 1);
-}
-
-static void open_state(lua_State *L) {
-  metatable(L, "ampl.State", state_gc);
-  metatable(L, "ampl.Thread", thread_gc);
-  lampl_state *S = lua_newuserdatauv(L, sizeof *S, 0);
-  *S = (lampl_state){.to = ampl_op_find("to"), .select = ampl_op_find("select")};
-  luaL_setmetatable(L, "ampl.State");
-  lua_getfield(L, LUA_REGISTRYINDEX, LAMPL_GIVEN_CTX);
-  ampl_ctx *given = lua_touserdata(L, -1);
-  lua_pop(L, 1);
-  if (given) ampl_ctx_retain(S->ctx = given);
-  else if (ampl_ctx_new(NULL, &S->ctx) != AMPL_OK) luaL_error(L, "%s", ampl_error_message(NULL));
-  lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
-  lua_newtable(L);
-  lua_createtable(L, 0, 1);
-  lua_pushliteral(L, "k");
-  lua_setfield(L, -2, "__mode");
-  lua_setmetatable(L, -2);
-  lua_rawsetp(L, LUA_REGISTRYINDEX, &threads_key);
-  ampl_on_collect(S->ctx, collect, S);
-  ampl_on_warning(S->ctx, warn, S);
-}
+static const char module_key = 0, searcher_key = 0;
 
 /* ------------------------------------------------------------------------------------------------ sources --------- */
 
@@ -209,7 +80,7 @@ int luaopen_ampl_core(lua_State *L) {
   if (lua_istable(L, -1)) return 1;
   lua_pop(L, 1);
   luaL_checkversion(L);
-  open_state(L);
+  lampl_open_state(L);
   lua_newtable(L);
   lua_pushliteral(L, "ampl " AMPL_VERSION_TEXT);
   lua_setfield(L, -2, "_VERSION");

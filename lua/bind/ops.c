@@ -7,11 +7,11 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ARGS_MAX 16
 #define LIST_MAX 64             /* numbers in lists of one call that need no heap */
-#define TENSORS_MAX (1 << 24)   /* entries of a list of tensors */
 
 typedef struct op_entry {
   const ampl_op  *op;
@@ -31,7 +31,10 @@ typedef struct parser {
   ampl_value      v[ARGS_MAX];
   bool            given[ARGS_MAX];
   int             ntemp;
-  ampl_tensor    *temp[ARGS_MAX];       /* plain numbers as operands */
+  ampl_tensor    *temp[ARGS_MAX];       /* plain numbers as operands; references to what stands in the options */
+  ampl_tensor   **list;                 /* nlist references, on the heap */
+  int64_t         nlist;
+  bool            optional;             /* the values are read from the table of options */
   int             nints;
   int64_t         ints[LIST_MAX];
   bool            requires_grad;
@@ -51,20 +54,6 @@ static bool fail(parser *p, ampl_status s, const char *fmt, ...) {
 
 /* ------------------------------------------------------------------------------------------------ values ---------- */
 
-/* What a message says of the value at i. */
-static const char *shown(lua_State *L, int i, char *text, size_t n) {
-  switch (lua_type(L, i)) {
-  case LUA_TNUMBER:
-    if (lua_isinteger(L, i)) snprintf(text, n, "%lld", (long long)lua_tointeger(L, i));
-    else snprintf(text, n, "%.14g", lua_tonumber(L, i));
-    return text;
-  case LUA_TSTRING: snprintf(text, n, "\"%.60s\"", lua_tostring(L, i)); return text;
-  case LUA_TBOOLEAN: return lua_toboolean(L, i) ? "true" : "false";
-  case LUA_TUSERDATA: return lampl_test_handle(L, i) ? "a tensor" : "a userdata";
-  default: snprintf(text, n, "a %s", luaL_typename(L, i)); return text;
-  }
-}
-
 int64_t lampl_list_length(lua_State *L, int i, int64_t *last) {
   const int64_t n = (int64_t)lua_rawlen(L, i);
   *last = n;
@@ -81,8 +70,8 @@ bool lampl_to_integer(lua_State *L, int i, int64_t *out) {
 }
 
 static bool wrong(parser *p, const ampl_arg *a, const char *what, int i) {
-  char text[80];
-  return fail(p, AMPL_EARG, "%s must be %s, not %s", a->name, what, shown(p->L, i, text, sizeof text));
+  char text[LAMPL_SHOWN];
+  return fail(p, AMPL_EARG, "%s must be %s, not %s", a->name, what, lampl_shown(p->L, i, text, sizeof text));
 }
 
 /* Counts from 1 here, from 0 there; negative numbers count from the end in both. */
@@ -146,7 +135,9 @@ static bool read_tensor(parser *p, const ampl_arg *a, int i, ampl_tensor **out) 
   ampl_status s;
   if (h) {
     *out = h->x;
-    return h->x || fail(p, AMPL_EFREED, "%s was freed", a->name);
+    if (!h->x) return fail(p, AMPL_EFREED, "%s was freed", a->name);
+    if (p->optional) ampl_tensor_retain(p->temp[p->ntemp++] = h->x);
+    return true;
   }
   if (lua_type(L, i) == LUA_TTABLE && !(a->flags & AMPL_NO_NUMBER))
     return wrong(p, a, "a tensor or a number (ampl.tensor makes one of a table)", i);
@@ -160,27 +151,34 @@ static bool read_tensor(parser *p, const ampl_arg *a, int i, ampl_tensor **out) 
   return true;
 }
 
-/* The list's array is a userdata that stays on the stack until the call is over. */
-static bool read_tensors(parser *p, const ampl_arg *a, int i, ampl_list *out) {
+static bool read_entry(parser *p, const ampl_arg *a, int i, int64_t k) {
   lua_State *L = p->L;
-  if (!lua_istable(L, i)) return wrong(p, a, "a list of tensors", i);
-  const bool holes = a->flags & AMPL_HOLES;
-  int64_t last, n = lampl_list_length(L, i, &last);
-  if (holes) n = last;
+  lua_rawgeti(L, i, k + 1);
+  const lampl_handle *h = lampl_test_handle(L, -1);
+  const bool absent = lua_isnil(L, -1) || (lua_isboolean(L, -1) && !lua_toboolean(L, -1));
+  char text[LAMPL_SHOWN];
+  const char *shown = h || absent ? "" : lampl_shown(L, -1, text, sizeof text);
+  lua_pop(L, 1);
+  if (!h && absent && !(a->flags & AMPL_HOLES)) return missing_entry(p, a, k);
+  if (!h && !absent)
+    return fail(p, AMPL_EARG, "entry %lld of %s is no tensor but %s", (long long)k + 1, a->name, shown);
+  if (h && !h->x) return fail(p, AMPL_EFREED, "entry %lld of %s was freed", (long long)k + 1, a->name);
+  if (h) ampl_tensor_retain(h->x);
+  p->list[p->nlist++] = h ? h->x : NULL;
+  return true;
+}
+
+/* The entries are retained: callbacks may change the table. */
+static bool read_tensors(parser *p, const ampl_arg *a, int i, ampl_list *out) {
+  if (!lua_istable(p->L, i)) return wrong(p, a, "a list of tensors", i);
+  int64_t last, n = lampl_list_length(p->L, i, &last);
+  if (a->flags & AMPL_HOLES) n = last;
   else if (last > n) return missing_entry(p, a, n);
-  if (n > TENSORS_MAX) return fail(p, AMPL_EARG, "%s has more than %d entries", a->name, TENSORS_MAX);
-  ampl_tensor **t = lua_newuserdatauv(L, (size_t)(n ? n : 1) * sizeof *t, 0);
-  *out = (ampl_list){t, n};
-  for (int64_t k = 0; k < n; k++) {
-    lua_rawgeti(L, i, k + 1);
-    const lampl_handle *h = lampl_test_handle(L, -1);
-    const bool absent = lua_isnil(L, -1) || (lua_isboolean(L, -1) && !lua_toboolean(L, -1));
-    lua_pop(L, 1);
-    if (!h && absent && !holes) return missing_entry(p, a, k);
-    if (!h && !absent) return fail(p, AMPL_EARG, "entry %lld of %s is no tensor", (long long)k + 1, a->name);
-    if (h && !h->x) return fail(p, AMPL_EFREED, "entry %lld of %s was freed", (long long)k + 1, a->name);
-    t[k] = h ? h->x : NULL;
-  }
+  if (n > LAMPL_LIST_MAX) return fail(p, AMPL_EARG, "%s has more than %d entries", a->name, LAMPL_LIST_MAX);
+  if (!(p->list = malloc((size_t)(n ? n : 1) * sizeof *p->list))) return fail(p, AMPL_ENOMEM, "out of memory");
+  *out = (ampl_list){p->list, n};
+  for (int64_t k = 0; k < n; k++)
+    if (!read_entry(p, a, i, k)) return false;
   return true;
 }
 
@@ -193,8 +191,9 @@ static bool read_enum(parser *p, const ampl_arg *a, int i, int64_t *out) {
     if (len == n && memcmp(c, s, n) == 0) return true;
     c += len + (c[len] == '|');
   }
-  char text[80];
-  return fail(p, AMPL_EVALUE, "%s must be one of %s, not %s", a->name, a->choices, shown(p->L, i, text, sizeof text));
+  char text[LAMPL_SHOWN];
+  return fail(p, AMPL_EVALUE, "%s must be one of %s, not %s", a->name, a->choices,
+              lampl_shown(p->L, i, text, sizeof text));
 }
 
 static bool read_padding(parser *p, const ampl_arg *a, int i, ampl_ints *out) {
@@ -216,11 +215,12 @@ static bool read_float(parser *p, const ampl_arg *a, int i, double *out) {
 }
 
 static bool read_dtype(parser *p, const ampl_arg *a, int i, int64_t *out) {
+  char text[256];
   if (lua_type(p->L, i) != LUA_TSTRING) return wrong(p, a, "the name of a dtype", i);
   *out = ampl_dtype_from_name(lua_tostring(p->L, i));
-  return *out != AMPL_DTYPE_NONE ||
-         fail(p, AMPL_EDTYPE, "there is no dtype \"%.40s\"; there is f32 f16 bf16 f64 i64 i32 u8 bool",
-              lua_tostring(p->L, i));
+  if (*out != AMPL_DTYPE_NONE) return true;
+  lampl_no_dtype(p->L, i, text, sizeof text);
+  return fail(p, AMPL_EDTYPE, "%s", text);
 }
 
 /* Argument k of the record from the stack at i (not nil). */
@@ -279,25 +279,37 @@ static bool unknown_option(parser *p, const char *name) {
   char known[300];
   size_t n = 0;
   known[0] = 0;
-  for (int k = 0; k < p->e->narg && n < sizeof known - 40; k++)
-    n += (size_t)snprintf(known + n, sizeof known - n, k ? ", %s" : "%s", p->e->args[k].name);
+  for (int k = 0; k < p->e->narg; k++)
+    n = lampl_append(known, sizeof known, n, k ? ", %s" : "%s", p->e->args[k].name);
   return fail(p, AMPL_EARG, "unknown option \"%.40s\"; known are: %s%s", name, known,
               p->e->creator ? ", requires_grad" : "");
 }
 
+/* One option, its value on top of the stack. */
+static bool read_option(parser *p, const char *name) {
+  lua_State *L = p->L;
+  const int k = find_arg(p->e, name);
+  if (k < 0 && p->e->creator && strcmp(name, "requires_grad") == 0) {
+    p->requires_grad = lua_toboolean(L, -1);
+    return lua_isboolean(L, -1) || fail(p, AMPL_EARG, "requires_grad must be true or false");
+  }
+  if (k < 0) return unknown_option(p, name);
+  if (p->e->args[k].kind == AMPL_ARG_TENSORS) return fail(p, AMPL_EARG, "%s is positional", name);
+  return read_value(p, k, lua_gettop(L));
+}
+
 static bool read_options(parser *p, int t) {
   lua_State *L = p->L;
-  for (lua_pushnil(L); lua_next(L, t); lua_pop(L, 1)) {
-    const char *name = lua_tostring(L, -2);             /* a string: the caller looked */
-    const int k = find_arg(p->e, name);
-    const bool list = k >= 0 && p->e->args[k].kind == AMPL_ARG_TENSORS;
-    if (k < 0 && p->e->creator && strcmp(name, "requires_grad") == 0) p->requires_grad = lua_toboolean(L, -1);
-    else if (k < 0  ? !unknown_option(p, name)
-             : list ? !fail(p, AMPL_EARG, "%s is positional", name)
-                    : !read_value(p, k, lua_gettop(L))) {
+  p->optional = true;
+  for (lua_pushnil(L); lua_next(L, t); lua_pop(L, 1))
+    if (!read_option(p, lua_tostring(L, -2))) {         /* a string: the caller looked */
       lua_pop(L, 2);
       return false;
     }
+  for (int k = 0; k < p->e->narg; k++) {                /* a string that is used must not be the table's alone */
+    const int kind = p->e->args[k].kind;
+    if (!p->given[k] || !p->v[k].s || (kind != AMPL_ARG_STRING && kind != AMPL_ARG_DEVICE)) continue;
+    p->v[k].s = lua_pushstring(L, p->v[k].s);
   }
   return true;
 }
@@ -390,22 +402,30 @@ static bool fill_defaults(parser *p) {
 
 static void drop_temporaries(parser *p) {
   for (int i = 0; i < p->ntemp; i++) ampl_tensor_release(p->temp[i]);
+  for (int64_t i = 0; i < p->nlist; i++) ampl_tensor_release(p->list[i]);
+  if (p->list) free(p->list);
 }
 
-static bool parse(parser *p, lua_State *L, lampl_state *S, const op_entry *e) {
+/* Reads n arguments.  From here to the end of the call, what they refer to is not released. */
+static bool parse(parser *p, lua_State *L, lampl_state *S, const op_entry *e, int n) {
   p->L = L;
   p->S = S;
   p->e = e;
   p->ntemp = p->nints = 0;
-  p->requires_grad = false;
+  p->list = NULL;
+  p->nlist = 0;
+  p->requires_grad = p->optional = false;
   p->status = AMPL_OK;
   memset(p->given, 0, sizeof p->given);
-  return read_arguments(p, lua_gettop(L)) && fill_defaults(p);
+  lampl_mark(S);
+  return read_arguments(p, n) && fill_defaults(p);
 }
 
-static void raise_parse_error(lua_State *L, parser *p, const char *name) {
+static void raise_parse_error(lua_State *L, parser *p, const char *name, bool method) {
   drop_temporaries(p);
-  lampl_leave(p->S);
+  lampl_end_parsing(p->S);
+  if (method && !lampl_test_handle(L, 1))
+    lampl_error(L, p->status, name, "%s; a method is called with a colon: x:%s(...)", p->message, name);
   lampl_error(L, p->status, name, "%s", p->message);
 }
 
@@ -418,39 +438,44 @@ static int drop_absent(lua_State *L, lampl_handle *const *h, int n) {
 }
 
 /* The function of an op; upvalues: state, entry. */
-static int call_op(lua_State *L) {
+static inline int call(lua_State *L, bool method) {
   lampl_state *S = lua_touserdata(L, lua_upvalueindex(1));
   const op_entry *e = lua_touserdata(L, lua_upvalueindex(2));
+  const int n = lua_gettop(L);
   lampl_handle *h[8];
   ampl_tensor *out[8];
   parser p;
   lampl_enter(L, S);
-  if (!parse(&p, L, S, e)) raise_parse_error(L, &p, e->name);
   for (int k = 0; k < e->nout; k++) h[k] = lampl_push_handle(L, S);
-  ampl_status s = ampl_run_op(S->ctx, e->op, p.v, e->narg, out, e->nout);
+  if (!parse(&p, L, S, e, n)) raise_parse_error(L, &p, e->name, method);
+  ampl_status s = LAMPL_CALL(S, ampl_run_op(S->ctx, e->op, p.v, e->narg, out, e->nout));
   drop_temporaries(&p);
   for (int k = 0; s == AMPL_OK && k < e->nout; k++) h[k]->x = out[k];
   if (s == AMPL_OK && p.requires_grad) s = ampl_set_requires_grad(out[0], true);
   lampl_check(L, S, s);
-  lampl_leave(S);
+  lua_settop(L, n + e->nout);
   return e->nout > 1 ? drop_absent(L, h, e->nout) : e->nout;
 }
+
+static int call_op(lua_State *L) { return call(L, false); }
+static int call_method(lua_State *L) { return call(L, true); }
 
 /* The in-place form: returns the handle that it got. */
 static int call_inplace(lua_State *L) {
   lampl_state *S = lua_touserdata(L, lua_upvalueindex(1));
   const op_entry *e = lua_touserdata(L, lua_upvalueindex(2));
   parser p;
+  char text[LAMPL_SHOWN];
   lampl_enter(L, S);
-  if (!lampl_test_handle(L, 1)) {
-    lampl_leave(S);
-    return lampl_error(L, AMPL_EARG, e->inplace_name, "argument 1 must be the tensor that is written");
-  }
-  if (!parse(&p, L, S, e)) raise_parse_error(L, &p, e->inplace_name);
-  const ampl_status s = ampl_run_op_inplace(S->ctx, e->op, p.v, e->narg);
+  if (!lampl_test_handle(L, 1))
+    return lampl_error(L, AMPL_EARG, e->inplace_name,
+                       "argument 1 must be the tensor that is written, not %s; a method is called with a colon: "
+                       "x:%s(...)",
+                       lampl_shown(L, 1, text, sizeof text), e->inplace_name);
+  if (!parse(&p, L, S, e, lua_gettop(L))) raise_parse_error(L, &p, e->inplace_name, false);
+  const ampl_status s = LAMPL_CALL(S, ampl_run_op_inplace(S->ctx, e->op, p.v, e->narg));
   drop_temporaries(&p);
   lampl_check(L, S, s);
-  lampl_leave(S);
   lua_pushvalue(L, 1);
   return 1;
 }
@@ -502,9 +527,10 @@ static void add_op(lua_State *L, const op_entry *e) {
       lua_pushvalue(L, -1), lua_setfield(L, module - 1, form[k].name);
     if (!internal && !(e->flags & AMPL_OP_METHOD_ONLY))
       lua_pushvalue(L, -1), lua_setfield(L, functional - 1, form[k].name);
-    if (!internal && e->narg && e->args[0].kind == AMPL_ARG_TENSOR && !(e->flags & AMPL_OP_F_ONLY))
-      lua_pushvalue(L, -1), lua_setfield(L, methods - 1, form[k].name);
     lua_pop(L, 1);
+    if (internal || !e->narg || e->args[0].kind != AMPL_ARG_TENSOR || e->flags & AMPL_OP_F_ONLY) continue;
+    push_call(L, k ? call_inplace : call_method, e);
+    lua_setfield(L, methods, form[k].name);
   }
 }
 
@@ -586,7 +612,7 @@ static void push_record(lua_State *L, const ampl_op *op) {
 
 /* ops([name]): every record, or one (nil: no such op). */
 static int ops(lua_State *L) {
-  const char *name = luaL_optstring(L, 1, NULL);
+  const char *name = lua_isnoneornil(L, 1) ? NULL : lampl_check_string(L, 1, "ops", "the name");
   if (name) {
     const ampl_op *op = ampl_op_find(name);
     if (!op || ampl_op_flags(op) & AMPL_OP_INTERNAL) return 0;

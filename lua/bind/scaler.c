@@ -7,26 +7,34 @@
 
 #define METATABLE "ampl.scaler"
 
-static ampl_scaler *check_scaler(lua_State *L) { return *(ampl_scaler **)luaL_checkudata(L, 1, METATABLE); }
-
-static uint64_t check_key(lua_State *L) { return (uint64_t)luaL_checkinteger(L, 2); }
-
-/* The parameters at `i`, their names at i + 1 (or none); both arrays stay on the stack. */
-static ampl_params check_params(lua_State *L, int i, const char *op) {
-  ampl_params p = {NULL, NULL, 0};
-  int n;
-  p.v = lampl_check_tensors(L, i, op, &n);
-  p.n = n;
-  if (n && lua_istable(L, i + 1)) {
-    const char **names = lua_newuserdatauv(L, (size_t)n * sizeof *names, 0);
-    for (int k = 0; k < n; k++) {       /* the list keeps the strings alive */
-      names[k] = lua_rawgeti(L, i + 1, k + 1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
-      lua_pop(L, 1);
-    }
-    p.names = names;
-  }
-  return p;
+static ampl_scaler *check_scaler(lua_State *L) {
+  const lampl_box *b = luaL_testudata(L, 1, METATABLE);
+  if (!b) lampl_wrong(L, 1, "GradScaler", "the receiver", "a scaler (call the method with a colon: s:step(optimizer))");
+  if (!b->p) lampl_error(L, AMPL_EFREED, "GradScaler", "the scaler was finalised");
+  return b->p;
 }
+
+static uint64_t check_key(lua_State *L) { return (uint64_t)lampl_check_integer(L, 2, "GradScaler", "the key"); }
+
+/* Parameters and their names; their places on the stack. */
+typedef struct parameters { ampl_params p; int box; } parameters;
+
+/* The parameters at `i`, their names at i + 1 (or none); all stay on the stack. */
+static parameters check_params(lua_State *L, int i, const char *op) {
+  const lampl_tensors *t = lampl_check_tensors(L, i, op, false);
+  parameters o = {{t->v, NULL, t->n}, lua_gettop(L)};
+  if (!t->n || !lua_istable(L, i + 1)) return o;
+  const char **names = lua_newuserdatauv(L, (size_t)t->n * sizeof *names, 0);
+  lua_createtable(L, t->n, 0);          /* keeps the strings */
+  for (int k = 0; k < t->n; k++) {
+    names[k] = lua_rawgeti(L, i + 1, k + 1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+    lua_rawseti(L, -2, k + 1);
+  }
+  o.p.names = names;
+  return o;
+}
+
+static void done(lua_State *L, const parameters *p) { lampl_box_release(lua_touserdata(L, p->box)); }
 
 /* ------------------------------------------------------------------------------------------------ options --------- */
 
@@ -61,12 +69,14 @@ static void push_field(lua_State *L, const field *f, const void *from) {
 
 /* The number on top of the stack, which is popped, into its field. */
 static void read_field(lua_State *L, const field *f, void *into, const char *op) {
+  char text[LAMPL_SHOWN];
   if (f->whole) {
     if (!lampl_to_integer(L, -1, (int64_t *)((char *)into + f->at)))
-      lampl_error(L, AMPL_EVALUE, op, "%s must be an integer, not %s", f->name, luaL_tolstring(L, -1, NULL));
+      lampl_error(L, AMPL_EVALUE, op, "%s must be an integer, not %s", f->name,
+                  lampl_shown(L, -1, text, sizeof text));
   } else {
-    if (!lua_isnumber(L, -1))
-      lampl_error(L, AMPL_EVALUE, op, "%s must be a number, not %s", f->name, luaL_tolstring(L, -1, NULL));
+    if (lua_type(L, -1) != LUA_TNUMBER)
+      lampl_error(L, AMPL_EVALUE, op, "%s must be a number, not %s", f->name, lampl_shown(L, -1, text, sizeof text));
     *(double *)((char *)into + f->at) = lua_tonumber(L, -1);
   }
   lua_pop(L, 1);
@@ -78,36 +88,34 @@ static int check_on_floor(lua_State *L, int i) {
     AMPL_ON_FLOOR_MAP(AMPL_X)
 #undef AMPL_X
     NULL};
-  return luaL_checkoption(L, i, names[0], names);
+  if (lua_isnil(L, i)) return 0;
+  const char *name = lampl_check_string(L, i, "GradScaler", "on_floor");
+  for (int k = 0; names[k]; k++)
+    if (strcmp(names[k], name) == 0) return k;
+  return lampl_wrong(L, i, "GradScaler", "on_floor", "\"warn\", \"raise\" or \"keep\"");
 }
+
+static void release_scaler(void *p) { ampl_scaler_release(p); }
 
 /* scaler(options) */
 static int scaler(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   ampl_scaler_options o = AMPL_SCALER_OPTIONS_INIT;
-  luaL_checktype(L, 1, LUA_TTABLE);
+  if (!lua_istable(L, 1)) return lampl_wrong(L, 1, "GradScaler", "the options", "a table");
   for (const field *f = option_fields; f->name; f++) {
     if (lua_getfield(L, 1, f->name) != LUA_TNIL) read_field(L, f, &o, "GradScaler");
     else lua_pop(L, 1);
   }
-  if (lua_getfield(L, 1, "enabled") != LUA_TNIL) o.enabled = lua_toboolean(L, -1);
+  lua_getfield(L, 1, "enabled");
+  o.enabled = lampl_check_boolean(L, -1, "GradScaler", "enabled", true);
   lua_getfield(L, 1, "on_floor");
   o.on_floor = check_on_floor(L, -1);
   lua_settop(L, 1);
-  ampl_scaler **s = lua_newuserdatauv(L, sizeof *s, 0);
-  *s = NULL;
-  luaL_setmetatable(L, METATABLE);
-  lampl_enter(L, S);
-  lampl_check(L, S, ampl_scaler_new(S->ctx, &o, s));
-  lampl_leave(S);
+  lampl_box *b = lampl_push_box(L, S, METATABLE, release_scaler);
+  ampl_scaler *s = NULL;
+  lampl_check(L, S, LAMPL_CALL(S, ampl_scaler_new(S->ctx, &o, &s)));
+  b->p = s;
   return 1;
-}
-
-static int gc(lua_State *L) {
-  ampl_scaler **s = luaL_checkudata(L, 1, METATABLE);
-  ampl_scaler_release(*s);
-  *s = NULL;
-  return 0;
 }
 
 static int options(lua_State *L) {
@@ -123,9 +131,9 @@ static int options(lua_State *L) {
 
 /* s:set_option(name, value) */
 static int set_option(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   ampl_scaler *s = check_scaler(L);
-  const char *name = luaL_checkstring(L, 2);
+  const char *name = lampl_check_string(L, 2, "GradScaler", "the option");
   ampl_scaler_options o;
   ampl_scaler_get_options(s, &o);
   lua_settop(L, 3);
@@ -134,9 +142,7 @@ static int set_option(lua_State *L) {
       read_field(L, f, &o, "GradScaler");
       break;
     }
-  lampl_enter(L, S);
-  lampl_check(L, S, ampl_scaler_set_options(s, &o));
-  lampl_leave(S);
+  lampl_check(L, S, LAMPL_CALL(S, ampl_scaler_set_options(s, &o)));
   return 0;
 }
 
@@ -148,62 +154,54 @@ static int key(lua_State *L) {
 }
 
 static int scale(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   ampl_scaler *s = check_scaler(L);
   ampl_tensor *x = lampl_check_tensor(L, 2), *y;
-  lampl_enter(L, S);
   lampl_handle *h = lampl_push_handle(L, S);
-  const ampl_status status = ampl_scaler_scale(s, x, &y);
+  const ampl_status status = LAMPL_CALL(S, ampl_scaler_scale(s, x, &y));
   if (status == AMPL_OK) h->x = y;
   lampl_check(L, S, status);
-  lampl_leave(S);
   return 1;
 }
 
 static int unscale(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   ampl_scaler *s = check_scaler(L);
   const uint64_t k = check_key(L);
-  const ampl_params p = check_params(L, 3, "unscale_");
-  lampl_enter(L, S);
-  lampl_check(L, S, ampl_scaler_unscale(s, k, &p));
-  lampl_leave(S);
+  const parameters p = check_params(L, 3, "unscale_");
+  lampl_check(L, S, LAMPL_CALL(S, ampl_scaler_unscale(s, k, &p.p)));
+  done(L, &p);
   return 0;
 }
 
 /* s:allowed(key, params, names) -> boolean */
 static int allowed(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   ampl_scaler *s = check_scaler(L);
   const uint64_t k = check_key(L);
-  const ampl_params p = check_params(L, 3, "step");
+  const parameters p = check_params(L, 3, "step");
   bool yes;
-  lampl_enter(L, S);
-  lampl_check(L, S, ampl_scaler_step_allowed(s, k, &p, &yes));
-  lampl_leave(S);
+  lampl_check(L, S, LAMPL_CALL(S, ampl_scaler_step_allowed(s, k, &p.p, &yes)));
+  done(L, &p);
   lua_pushboolean(L, yes);
   return 1;
 }
 
 static int stepped(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   ampl_scaler *s = check_scaler(L);
   const uint64_t k = check_key(L);
-  lampl_enter(L, S);
-  lampl_check(L, S, ampl_scaler_stepped(s, k));
-  lampl_leave(S);
+  lampl_check(L, S, LAMPL_CALL(S, ampl_scaler_stepped(s, k)));
   return 0;
 }
 
 /* s:found(key) -> the first bad parameter's place, from 1, or nil */
 static int found(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   ampl_scaler *s = check_scaler(L);
   const uint64_t k = check_key(L);
   int64_t place;
-  lampl_enter(L, S);
-  lampl_check(L, S, ampl_scaler_found(s, k, &place));
-  lampl_leave(S);
+  lampl_check(L, S, LAMPL_CALL(S, ampl_scaler_found(s, k, &place)));
   if (place < 0) lua_pushnil(L);
   else lua_pushinteger(L, place + 1);
   return 1;
@@ -211,61 +209,54 @@ static int found(lua_State *L) {
 
 /* s:again(key, [params, back_off]) */
 static int again(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   ampl_scaler *s = check_scaler(L);
   const uint64_t k = check_key(L);
   const bool given = lua_istable(L, 3), back_off = lua_toboolean(L, 4);
-  ampl_params p = {NULL, NULL, 0};
+  parameters p = {{NULL, NULL, 0}, 0};
   if (given) p = check_params(L, 3, "step");
-  lampl_enter(L, S);
-  lampl_check(L, S, ampl_scaler_again(s, k, given ? &p : NULL, back_off));
-  lampl_leave(S);
+  lampl_check(L, S, LAMPL_CALL(S, ampl_scaler_again(s, k, given ? &p.p : NULL, back_off)));
+  if (given) done(L, &p);
   return 0;
 }
 
 static int skip(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   ampl_scaler *s = check_scaler(L);
   const uint64_t k = check_key(L);
-  const ampl_params p = check_params(L, 3, "step");
-  lampl_enter(L, S);
-  lampl_check(L, S, ampl_scaler_skip(s, k, &p));
-  lampl_leave(S);
+  const parameters p = check_params(L, 3, "step");
+  lampl_check(L, S, LAMPL_CALL(S, ampl_scaler_skip(s, k, &p.p)));
+  done(L, &p);
   return 0;
 }
 
 /* s:update([new_scale]) */
 static int update(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   ampl_scaler *s = check_scaler(L);
   const bool given = !lua_isnoneornil(L, 2);
-  const double v = given ? luaL_checknumber(L, 2) : 0;
-  lampl_enter(L, S);
-  lampl_check(L, S, given ? ampl_scaler_set_scale(s, v) : ampl_scaler_update(s));
-  lampl_leave(S);
+  if (given && lua_type(L, 2) != LUA_TNUMBER) return lampl_wrong(L, 2, "update", "new_scale", "a number");
+  const double v = given ? lua_tonumber(L, 2) : 0;
+  lampl_check(L, S, LAMPL_CALL(S, given ? ampl_scaler_set_scale(s, v) : ampl_scaler_update(s)));
   return 0;
 }
 
 /* ------------------------------------------------------------------------------------------------ state ----------- */
 
 static int get_scale(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   ampl_scaler *s = check_scaler(L);
   double v;
-  lampl_enter(L, S);
-  lampl_check(L, S, ampl_scaler_get_scale(s, &v));
-  lampl_leave(S);
+  lampl_check(L, S, LAMPL_CALL(S, ampl_scaler_get_scale(s, &v)));
   lua_pushnumber(L, v);
   return 1;
 }
 
 static int state(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   ampl_scaler *s = check_scaler(L);
   ampl_scaler_state st;
-  lampl_enter(L, S);
-  lampl_check(L, S, ampl_scaler_get_state(s, &st));
-  lampl_leave(S);
+  lampl_check(L, S, LAMPL_CALL(S, ampl_scaler_get_state(s, &st)));
   lua_newtable(L);
   for (const field *f = state_fields; f->name; f++) {
     push_field(L, f, &st);
@@ -276,12 +267,12 @@ static int state(lua_State *L) {
 
 /* s:set_state(table) */
 static int set_state(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
+  lampl_state *S = lampl_entered(L);
   ampl_scaler *s = check_scaler(L);
   ampl_scaler_options o;
   ampl_scaler_get_options(s, &o);
   ampl_scaler_state st = {.hysteresis_left = o.hysteresis};
-  luaL_checktype(L, 2, LUA_TTABLE);
+  if (!lua_istable(L, 2)) return lampl_wrong(L, 2, "load_state_dict", "the state", "a table");
   for (int i = 0; state_fields[i].name; i++) {
     const field *f = &state_fields[i];
     if (lua_getfield(L, 2, f->name) != LUA_TNIL) {
@@ -291,9 +282,7 @@ static int set_state(lua_State *L) {
     lua_pop(L, 1);
     if (i < PYTORCH_FIELDS) return lampl_error(L, AMPL_EVALUE, "load_state_dict", "the state has no %s", f->name);
   }
-  lampl_enter(L, S);
-  lampl_check(L, S, ampl_scaler_set_state(s, &st));
-  lampl_leave(S);
+  lampl_check(L, S, LAMPL_CALL(S, ampl_scaler_set_state(s, &st)));
   return 0;
 }
 
@@ -328,12 +317,7 @@ void lampl_open_scaler(lua_State *L) {
     {"key", key}, {"scale", scale}, {"unscale", unscale}, {"allowed", allowed}, {"stepped", stepped}, {"found", found},
     {"again", again}, {"skip", skip}, {"update", update}, {"get_scale", get_scale}, {"options", options},
     {"set_option", set_option}, {"state", state}, {"set_state", set_state}, {"stats", stats}, {NULL, NULL}};
-  luaL_newmetatable(L, METATABLE);
-  lua_pushcfunction(L, gc);
-  lua_setfield(L, -2, "__gc");
-  luaL_newlib(L, methods);
-  lua_setfield(L, -2, "__index");
-  lua_pop(L, 1);
+  lampl_box_metatable(L, METATABLE, methods);
   lua_pushcfunction(L, scaler);
   lua_setfield(L, -2, "scaler");
 }

@@ -12,7 +12,7 @@ static int memory(lua_State *L) {
 #undef AMPL_X
   };
   ampl_memory_info m;
-  ampl_memory(lampl_ctx(L), &m);
+  ampl_memory(lampl_entered(L)->ctx, &m);
   const struct {
     const char *name;
     size_t n;
@@ -28,35 +28,34 @@ static int memory(lua_State *L) {
   return 1;
 }
 
-static int reset_peak_memory(lua_State *L) { return ampl_memory_reset_peak(lampl_ctx(L)), 0; }
-static int trim_memory(lua_State *L) { return ampl_memory_trim(lampl_ctx(L)), 0; }
+static int reset_peak_memory(lua_State *L) { return ampl_memory_reset_peak(lampl_entered(L)->ctx), 0; }
+static int trim_memory(lua_State *L) { return ampl_memory_trim(lampl_entered(L)->ctx), 0; }
 
 /* memory_limit([bytes]) -> the limit that holds */
 static int memory_limit(lua_State *L) {
   ampl_memory_info m;
   int64_t n;
+  char text[LAMPL_SHOWN];
   if (!lua_isnoneornil(L, 1)) {
     if (!lampl_to_integer(L, 1, &n) || n < 1)
       return lampl_error(L, AMPL_EVALUE, "memory_limit", "the limit is a positive number of bytes, not %s",
-                         luaL_tolstring(L, 1, NULL));
-    ampl_memory_set_limit(lampl_ctx(L), (size_t)n);
+                         lampl_shown(L, 1, text, sizeof text));
+    ampl_memory_set_limit(lampl_entered(L)->ctx, (size_t)n);
   }
-  ampl_memory(lampl_ctx(L), &m);
+  ampl_memory(lampl_entered(L)->ctx, &m);
   lua_pushinteger(L, (lua_Integer)m.limit);
   return 1;
 }
 
 static int manual_seed(lua_State *L) {
-  int64_t n;
-  if (!lampl_to_integer(L, 1, &n))
-    return lampl_error(L, AMPL_EARG, "manual_seed", "the seed must be an integer, not %s", luaL_tolstring(L, 1, NULL));
-  ampl_manual_seed(lampl_ctx(L), (uint64_t)n);
+  const int64_t n = lampl_check_integer(L, 1, "manual_seed", "the seed");
+  ampl_manual_seed(lampl_entered(L)->ctx, (uint64_t)n);
   return 0;
 }
 
 static int get_rng_state(lua_State *L) {
   uint64_t seed, offset;
-  ampl_random_state(lampl_ctx(L), &seed, &offset);
+  ampl_random_state(lampl_entered(L)->ctx, &seed, &offset);
   lua_createtable(L, 0, 2);
   lua_pushinteger(L, (lua_Integer)seed), lua_setfield(L, -2, "seed");
   lua_pushinteger(L, (lua_Integer)offset), lua_setfield(L, -2, "offset");
@@ -72,20 +71,21 @@ static int set_rng_state(lua_State *L) {
     ok = lampl_to_integer(L, -2, &seed) && lampl_to_integer(L, -1, &offset);
   }
   if (!ok) return lampl_error(L, AMPL_EARG, "set_rng_state", "a table {seed =, offset =} from get_rng_state is needed");
-  ampl_set_random_state(lampl_ctx(L), (uint64_t)seed, (uint64_t)offset);
+  ampl_set_random_state(lampl_entered(L)->ctx, (uint64_t)seed, (uint64_t)offset);
   return 0;
 }
 
 static int set_num_threads(lua_State *L) {
   int64_t n;
+  char text[LAMPL_SHOWN];
   if (!lampl_to_integer(L, 1, &n) || n < 1 || n > 4096)
-    return lampl_error(L, AMPL_EVALUE, "set_num_threads", "a number of threads from 1 up is needed, not %s",
-                       luaL_tolstring(L, 1, NULL));
-  ampl_set_threads(lampl_ctx(L), (int)n);
+    return lampl_error(L, AMPL_EVALUE, "set_num_threads", "a number of threads from 1 to 4096 is needed, not %s",
+                       lampl_shown(L, 1, text, sizeof text));
+  ampl_set_threads(lampl_entered(L)->ctx, (int)n);
   return 0;
 }
 
-static int get_num_threads(lua_State *L) { return lua_pushinteger(L, ampl_threads(lampl_ctx(L))), 1; }
+static int get_num_threads(lua_State *L) { return lua_pushinteger(L, ampl_threads(lampl_entered(L)->ctx)), 1; }
 
 /* devices() -> {"cpu", ...}, {{name = file, why = reason or nil}, ...} */
 static int devices(lua_State *L) {
@@ -103,7 +103,7 @@ static int devices(lua_State *L) {
 }
 
 static int is_available(lua_State *L) {
-  const char *name = luaL_checkstring(L, 1);
+  const char *name = lampl_check_string(L, 1, "is_available", "the device");
   bool found = false;
   for (int i = 0; i < ampl_device_count(); i++) found |= strcmp(ampl_device_name(i), name) == 0;
   lua_pushboolean(L, found);
@@ -111,16 +111,19 @@ static int is_available(lua_State *L) {
 }
 
 static int synchronize(lua_State *L) {
-  lampl_state *S = lampl_state_of(L);
-  lampl_check(L, S, ampl_synchronize(S->ctx));
+  lampl_state *S = lampl_entered(L);
+  lampl_check(L, S, LAMPL_CALL(S, ampl_synchronize(S->ctx)));
   return 0;
 }
 
 /* cpu_setting(name [, value]) -> what holds */
 static int cpu_setting(lua_State *L) {
-  static const char *const names[] = {"isa", "bf16_dot", "winograd", NULL};
-  const int which = luaL_checkoption(L, 1, NULL, names);
-  const bool set = !lua_isnoneornil(L, 2), on = lua_toboolean(L, 2);
+  static const char *const names[] = {"isa", "bf16_dot", "winograd"};
+  const char *name = lampl_check_string(L, 1, "backends.cpu", "the setting");
+  const bool set = !lua_isnoneornil(L, 2), on = lampl_check_boolean(L, 2, "backends.cpu", name, false);
+  int which = 0;
+  while (which < 3 && strcmp(names[which], name) != 0) which++;
+  if (which == 3) return lampl_wrong(L, 1, "backends.cpu", "the setting", "isa, bf16_dot or winograd");
   if (which == 0 && set)
     return lampl_error(L, AMPL_EARG, "backends.cpu", "isa is read only; AMPL_CPU=c|avx2|avx512 lowers it");
   if (which == 0) lua_pushstring(L, ampl_cpu_isa_text());
@@ -139,7 +142,7 @@ static int monotonic_clock(lua_State *L) {
 
 static int on_warning(lua_State *L) {
   if (!lua_isnoneornil(L, 1) && !lua_isfunction(L, 1))
-    return lampl_error(L, AMPL_EARG, "on_warning", "a function or nil is needed, not a %s", luaL_typename(L, 1));
+    return lampl_wrong(L, 1, "on_warning", "the callback", "a function or nil");
   lua_settop(L, 1);
   lua_setfield(L, LUA_REGISTRYINDEX, "ampl.on_warning");
   return 0;
