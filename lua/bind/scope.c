@@ -33,9 +33,9 @@ lampl_handle *lampl_push_handle(lua_State *L, lampl_state *S) {
 
 void lampl_handle_free(lampl_state *S, lampl_handle *h) {
   ampl_tensor *x = h->x;
-  if (!x) return;
   h->x = NULL;
-  if (h->u.born < S->running) {         /* it was there before the call that runs: this may read it */
+  if (h->scope == &S->late) return;     /* freed already; u.late waits for the call's end */
+  if (x && h->u.born < S->running) {    /* it was there before the call that runs: this may read it */
     h->u.late = x;
     lampl_scope_move(h, &S->late);
     return;
