@@ -228,9 +228,9 @@ local LONG = {'"1,2\\n"', '"1,"', '"\\n"', '"["', '"{\\"a\\":"', '"a,"', '"\\""'
 -- Source of a file's content, mostly of this format.
 function bytes.file(r, format)
   local kind = r:below(60)
-  if kind == 0 then return ("(%s):rep(%d)"):format(r:pick(LONG), r:pick {1000, 100000, 2000000}) end
+  if kind == 0 then return ("(%s):rep(%d)"):format(r:pick(LONG), r:pick {1000, 100000, 800000}) end
   if kind == 1 then return bytes.bomb(r:pick {"1,2\n", "1,", "\n", "a,", "\0", "12345678\n"}, r:pick {64, 4096,
-    200000}) end
+    80000}) end
   if kind == 2 and format == "safetensors" then
     return ('string.pack("<s8", "{" .. (%s):rep(%d) .. "}")'):format(
       r:pick {"'\"a\":{},'", "'\"\":[],'", "'{'", "'[0,'", "'\"\\\\u0041'"}, r:pick {1000, 100000})

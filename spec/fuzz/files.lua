@@ -99,7 +99,8 @@ local function writing(r)
   return ("local p = os.tmpname() local t = table.pack(pcall(function() local s = {%s} " ..
           "local ok, message, code = ampl.safetensors.save(%s, %s, {%s}) " ..
           "if not ok then return nil, message, code end " ..
-          "if %s then return ok end local back = assert(ampl.safetensors.load(p)) " ..
+          "if %s then return ok end local back, message, code = ampl.safetensors.load(p) " ..
+          "if not back then return nil, message, code end " ..
           "for k, v in pairs(s) do local w = v:to('f64') " ..
           "assert(back[k]:to('f64'):eq(w):logical_or(w:isnan()):all():item()) " ..
           "end return true end)) os.remove(p) if t[1] then return table.unpack(t, 2, t.n) end error(t[2], 0)"):format(
