@@ -287,6 +287,36 @@ _.requires_grad
   end)
 end)
 
+describe("the report of an error", function()
+  local function report(code)
+    return shell.run(shell.quote(program) .. " -e " .. shell.quote(code) .. " 2>&1"):match("^[^\n]*")
+  end
+
+  it("says which name is near a misspelt one", function()
+    for code, near in pairs {
+      ["ampl.ones(2):sofmax(1)"] = "softmax", ["ampl.nn.Conv2D(1, 1, 1)"] = "Conv2d",
+      ["ampl.optim.Adamw({})"] = "AdamW", ["ampl.rndn(2)"] = "randn",
+      ["ampl.softmax(ampl.ones(2), {dmi = 1})"] = "dim", ["prnt(1)"] = "print",
+      ["ampl.nn.Linear(1, 1, {bais = true})"] = "bias", ["ampl.nm.Linear(1, 1)"] = "nn",
+      ["ampl.nn.Linear(1, 1):foward(1)"] = "forward",
+    } do
+      assert.matches("did you mean " .. near .. "?", report(code), 1, true)
+    end
+    assert.is_nil(report("local x x.y = 1"):find("did you mean", 1, true))
+    assert.is_nil(report("ampl.quite_another_thing()"):find("did you mean", 1, true))
+  end)
+
+  it("says that a method wants a colon", function()
+    for _, code in ipairs {
+      "ampl.optim.SGD(ampl.nn.Linear(1, 1), {lr = 1}).step()", "ampl.nn.Linear(1, 1).train()", "ampl.ones(1).relu()",
+      "ampl.amp.GradScaler().scale(ampl.ones(1))", "ampl.ones(1).size()", "ampl.nn.Linear(1, 1).parameters()",
+    } do
+      assert.matches("colon", report(code))
+    end
+    assert.is_nil(report("ampl.ones(2):matmul(ampl.ones(3))"):find("colon", 1, true))
+  end)
+end)
+
 describe("completion", function()
   local complete = require "ampl.cli.complete"
 

@@ -34,11 +34,26 @@ static const char *const help =
 
 /* ------------------------------------------------------------------------------------------------ calls ----------- */
 
+/* `text`, with a hint behind it where ampl.cli.hint has one for the error at 1; on top of the stack then. */
+static const char *add_hint(lua_State *L, const char *text) {
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "ampl.cli.hint");
+  if (lua_pcall(L, 1, 1, 0) == LUA_OK) {
+    lua_pushvalue(L, 1);
+    lua_pushstring(L, text);
+    if (lua_pcall(L, 2, 1, 0) == LUA_OK && lua_isstring(L, -1))
+      return lua_pushfstring(L, "%s (%s)", text, lua_tostring(L, -1));
+  }
+  lua_pop(L, 1);
+  return text;
+}
+
 /* The text of an error, with where it came from. */
 static int message_handler(lua_State *L) {
   bool plain = lua_isstring(L, 1), speaks = !plain && luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL;
   const char *text = plain || speaks ? luaL_tolstring(L, 1, NULL)
                                      : lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
+  text = add_hint(L, text);
   if (lua_type(L, 1) == LUA_TTABLE && lua_getfield(L, 1, "traceback") == LUA_TSTRING)
     lua_pushfstring(L, "%s\n%s", text, lua_tostring(L, -1));    /* of where it was raised first */
   else
