@@ -70,7 +70,7 @@ void ampl_memory_trim(ampl_ctx *c) {
 
 static ampl_pool *pool_of(ampl_ctx *c, const ampl_device *device) {
   ampl_pool *p = c->pool[device->id];
-  if (!p) p = c->pool[device->id] = calloc(1, sizeof *p);
+  if (!p) p = c->pool[device->id] = must_fail(c) ? NULL : calloc(1, sizeof *p);
   return p;
 }
 
@@ -146,7 +146,7 @@ void ampl_mem_put(ampl_ctx *c, ampl_device *device, void *block, size_t bytes, a
   if (!c->plain && p) {
     if (p->bin[class].n == p->bin[class].cap) {
       const int cap = p->bin[class].cap ? 2 * p->bin[class].cap : 8;
-      void **more = realloc(p->bin[class].block, (size_t)cap * sizeof *more);
+      void **more = ampl_heap_resize(c, p->bin[class].block, (size_t)cap * sizeof *more);
       if (more) p->bin[class].block = more, p->bin[class].cap = cap;
     }
     if (p->bin[class].n < p->bin[class].cap) {
@@ -166,6 +166,8 @@ void ampl_mem_recount(ampl_ctx *c, size_t bytes, ampl_kind from, ampl_kind to) {
 }
 
 /* ------------------------------------------------------------------------------------------------ objects --------- */
+
+void *ampl_heap_resize(ampl_ctx *c, void *p, size_t bytes) { return must_fail(c) ? NULL : realloc(p, bytes); }
 
 void *ampl_obj_get(ampl_ctx *c, size_t bytes) {
   const size_t class = (bytes + 63) / 64;

@@ -259,10 +259,9 @@ static ampl_status fill_region(ampl_ctx *ctx, const ampl_autocast_options *o, am
 uint64_t ampl_enter_autocast(ampl_ctx *ctx, const ampl_autocast_options *o) {
   if (!ctx || !o) return ampl_error_null(ctx, __func__, ctx ? "options" : "ctx"), 0;
   ampl_mode mode = {.kind = AMPL_MODE_AUTOCAST, .on = o->enabled, .dtype = o->dtype, .device = -1};
-  ctx->op = "autocast";
+  AMPL_NAMED(ctx, "autocast");
   uint64_t id = 0;
   if (fill_region(ctx, o, &mode) == AMPL_OK) id = ampl_mode_enter(ctx, &mode);
   if (!id && mode.override) ampl_obj_put(ctx, mode.override, AMPL_OPID_COUNT);
-  ctx->op = "";
   return id;
 }

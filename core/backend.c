@@ -173,8 +173,8 @@ bool ampl_backend_candidate(int i, const char **name, const char **why) {
 
 ampl_status ampl_synchronize(ampl_ctx *ctx) {
   AMPL_NEED(NULL, ctx);
+  AMPL_NAMED(ctx, "synchronize");
   for (int i = 0; i < ampl_device_count(); i++) {
-    ctx->op = "synchronize";
     if (devices[i].backend->synchronize(devices[i].index) != AMPL_OK)
       return ampl_error(ctx, AMPL_ELOST, "device %s is lost", devices[i].name);
   }

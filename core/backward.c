@@ -55,8 +55,9 @@ static void place(walk *w, int i) {
 static ampl_status index_tasks(walk *w) {
   int size = 64;
   while (size < 4 * w->cap) size *= 2;
-  int *slot = calloc((size_t)size, sizeof *slot);
+  int *slot = ampl_heap_resize(w->ctx, NULL, (size_t)size * sizeof *slot);
   if (!slot) return no_memory(w);
+  memset(slot, 0, (size_t)size * sizeof *slot);
   free(w->slot);
   w->slot = slot;
   w->nslot = size;
@@ -68,7 +69,7 @@ static ampl_status add_task(walk *w, ampl_node *node, ampl_tensor *leaf) {
   const int ny = node ? node->ny : 1;
   if (w->n == w->cap) {
     const int cap = w->cap ? 2 * w->cap : 64;
-    task *more = realloc(w->task, (size_t)cap * sizeof *more);
+    task *more = ampl_heap_resize(w->ctx, w->task, (size_t)cap * sizeof *more);
     if (!more) return no_memory(w);
     w->task = more;
     w->cap = cap;
@@ -89,7 +90,7 @@ static ampl_status push(walk *w, ampl_node *n) {
   AMPL_TRY(add_task(w, n, NULL));
   if (w->depth == w->stack_cap) {
     const int cap = w->stack_cap ? 2 * w->stack_cap : 64;
-    ampl_node **more = realloc(w->stack, (size_t)cap * sizeof(ampl_node *));
+    ampl_node **more = ampl_heap_resize(w->ctx, w->stack, (size_t)cap * sizeof(ampl_node *));
     if (!more) return no_memory(w);
     w->stack = more;
     w->stack_cap = cap;
@@ -127,7 +128,7 @@ static int captured_at(const walk *w, const ampl_node *node, int k, const ampl_t
 
 /* From the leaves up: what lies on a way to something wanted. */
 static ampl_status mark_needed(walk *w) {
-  qsort(w->task, (size_t)w->n, sizeof *w->task, by_number);
+  if (w->n) qsort(w->task, (size_t)w->n, sizeof *w->task, by_number);
   AMPL_TRY(index_tasks(w));
   for (int i = w->n - 1; i >= 0; i--) {
     task *t = &w->task[i];
@@ -340,7 +341,8 @@ static ampl_status run_formula(walk *w, task *t, const bool *need, bool *wide, a
   if (n->foreign.backward) return run_foreign(w, t, need, dx);
   if (n->ny > 8) return ampl_error(w->ctx, AMPL_EUNSUPPORTED, "%s has too many outputs", n->op->name);
   ampl_meta few_metas[12], *metas = few_metas;
-  if (n->nx + n->ny > 12 && !(metas = malloc((size_t)(n->nx + n->ny) * sizeof *metas))) return no_memory(w);
+  if (n->nx + n->ny > 12 && !(metas = ampl_heap_resize(w->ctx, NULL, (size_t)(n->nx + n->ny) * sizeof *metas)))
+    return no_memory(w);
   expand_notes(n->xm, n->nx, metas);
   expand_notes(n->ym, n->ny, metas + n->nx);
   for (int i = 0; i < n->nx; i++) wide[i] = is_wide(n, i);
@@ -429,7 +431,9 @@ static ampl_status run_node(walk *w, task *t) {
                       name_of(n));
   AMPL_TRY(check_saved(w, n));
   if (n->nx > FEW) {
-    if (!(dx = calloc(n->nx, sizeof *dx + 2 * sizeof *need))) return no_memory(w);
+    const size_t bytes = n->nx * (sizeof *dx + 2 * sizeof *need);
+    if (!(dx = ampl_heap_resize(w->ctx, NULL, bytes))) return no_memory(w);
+    memset(dx, 0, bytes);
     need = (bool *)(dx + n->nx);
   }
   for (int i = 0; i < n->nx; i++) need[i] = wanted(w, n, i);

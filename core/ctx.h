@@ -37,6 +37,8 @@ void        ampl_mem_close(ampl_ctx *ctx);
 /* Small host objects (tensors, nodes): from free lists, not accounted as tensor memory.  NULL: out of memory. */
 void       *ampl_obj_get(ampl_ctx *ctx, size_t bytes);
 void        ampl_obj_put(ampl_ctx *ctx, void *p, size_t bytes);
+/* realloc, for arrays that grow: free gives them back. */
+void       *ampl_heap_resize(ampl_ctx *ctx, void *p, size_t bytes);
 /* Testing: the nth next allocation (from 1) of a context fails, and, if `forever`, all after it.  0: off. */
 void        ampl_mem_fail_at(ampl_ctx *ctx, long n, bool forever);
 
@@ -163,6 +165,17 @@ ampl_status ampl_error_null(ampl_ctx *ctx, const char *function, const char *wha
   do {                                                                                                                 \
     if (!(pointer)) return ampl_error_null(ctx, __func__, #pointer);                                                   \
   } while (0)
+
+/* Until the block ends, however it ends, `call` is what runs: errors name it. */
+typedef struct ampl_named { ampl_ctx *ctx; const char *outer; } ampl_named;
+static inline ampl_named ampl_name_call(ampl_ctx *ctx, const char *call) {
+  const ampl_named n = {ctx, ctx->op};
+  ctx->op = call;
+  return n;
+}
+static inline void ampl_unname(ampl_named *n) { n->ctx->op = n->outer; }
+#define AMPL_NAMED(ctx, call)                                                                                          \
+  __attribute__((cleanup(ampl_unname), unused)) ampl_named named_ = ampl_name_call(ctx, call)
 
 /* EARG for a list without room or with a negative count, and for an entry that is NULL (unless `holes`) or belongs to
  * another context.  `what` names the list. */

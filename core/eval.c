@@ -22,7 +22,7 @@ ampl_status ampl_eval_end(ampl_eval *e) {
 ampl_tensor *ampl_eval_own(ampl_eval *e, ampl_tensor *x) {
   if (!x) return NULL;
   if (e->n == e->cap) {
-    ampl_tensor **more = malloc(2 * (size_t)e->cap * sizeof *more);
+    ampl_tensor **more = ampl_heap_resize(e->ctx, NULL, 2 * (size_t)e->cap * sizeof *more);
     if (!more) {
       ampl_tensor_release(x);
       e->status = ampl_error(e->ctx, AMPL_ENOMEM, "out of memory");

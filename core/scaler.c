@@ -12,20 +12,9 @@
 enum { TRACKER, HYSTERESIS, FLOORED, COUNTERS };        /* places in `counters` */
 enum { HEAD = 3 };                                      /* operands of amp_unscale before the gradients */
 
-static ampl_ctx *begin(const ampl_scaler *s, const char *call) {
-  s->ctx->op = call;
-  return s->ctx;
-}
-
-static ampl_status end(const ampl_scaler *s) {
-  s->ctx->op = "";
-  return AMPL_OK;
-}
-
 static ampl_status check_params(const ampl_scaler *s, const char *function, const ampl_params *p) {
   if (!s) return ampl_error_null(NULL, function, "s");
   if (!p) return ampl_error_null(s->ctx, function, "p");
-  s->ctx->op = "";
   return ampl_check_list(s->ctx, function, p->n, p->v, false);
 }
 
@@ -70,7 +59,7 @@ ampl_status ampl_scaler_new(ampl_ctx *ctx, const ampl_scaler_options *options, a
   static const ampl_scaler_options defaults = AMPL_SCALER_OPTIONS_INIT;
   ampl_scaler_options o = defaults;
   *out = NULL;
-  ctx->op = "GradScaler";
+  AMPL_NAMED(ctx, "GradScaler");
   if (options) memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
   if (o.enabled) AMPL_TRY(check_options(ctx, &o));
   if (o.enabled) AMPL_TRY(check_scale(ctx, &o, "init_scale", o.init_scale));
@@ -80,7 +69,7 @@ ampl_status ampl_scaler_new(ampl_ctx *ctx, const ampl_scaler_options *options, a
                      .start = {o.init_scale, 0, o.hysteresis}};
   ampl_ctx_retain(ctx);
   *out = s;
-  return end(s);
+  return AMPL_OK;
 }
 
 static bool has_param(const ampl_scaler_record *r, const ampl_tensor *p) {
@@ -160,7 +149,8 @@ void ampl_scaler_get_options(const ampl_scaler *s, ampl_scaler_options *out) {
 ampl_status ampl_scaler_set_options(ampl_scaler *s, const ampl_scaler_options *options) {
   AMPL_NEED(NULL, s);
   AMPL_NEED(s->ctx, options);
-  ampl_ctx *ctx = begin(s, "GradScaler");
+  ampl_ctx *ctx = s->ctx;
+  AMPL_NAMED(ctx, "GradScaler");
   ampl_scaler_options o = s->o;
   double scale;
   memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
@@ -169,12 +159,11 @@ ampl_status ampl_scaler_set_options(ampl_scaler *s, const ampl_scaler_options *o
   if (o.enabled) {
     AMPL_TRY(check_options(ctx, &o));
     AMPL_TRY(ampl_scaler_get_scale(s, &scale));
-    begin(s, "GradScaler");
     AMPL_TRY(check_scale(ctx, &o, "the scale", scale));
   }
   if (!s->scale) s->start.hysteresis = o.hysteresis;
   s->o = o;
-  return end(s);
+  return AMPL_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------ device state ---- */
@@ -237,10 +226,10 @@ static ampl_status read_scale(const ampl_scaler *s, double *out) {
 ampl_status ampl_scaler_get_scale(ampl_scaler *s, double *out) {
   AMPL_NEED(NULL, s);
   AMPL_NEED(s->ctx, out);
-  begin(s, "get_scale");
+  AMPL_NAMED(s->ctx, "get_scale");
   *out = 1;
   if (s->o.enabled) AMPL_TRY(read_scale(s, out));
-  return end(s);
+  return AMPL_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------ scale ----------- */
@@ -250,12 +239,13 @@ ampl_status ampl_scaler_scale(ampl_scaler *s, ampl_tensor *x, ampl_tensor **out)
   AMPL_NEED(s->ctx, out);
   *out = NULL;
   AMPL_TRY(ampl_check_list(s->ctx, __func__, 1, &x, false));
-  ampl_ctx *ctx = begin(s, "scale");
+  ampl_ctx *ctx = s->ctx;
+  AMPL_NAMED(ctx, "scale");
   *out = NULL;
   if (!s->o.enabled) {
     ampl_tensor_retain(x);
     *out = x;
-    return end(s);
+    return AMPL_OK;
   }
   if (!ampl_is_float(x))
     return ampl_error(ctx, AMPL_EDTYPE, "a loss is a float, this is %s", ampl_tensor_text(ctx, x));
@@ -267,7 +257,7 @@ ampl_status ampl_scaler_scale(ampl_scaler *s, ampl_tensor *x, ampl_tensor **out)
   ampl_eval_return(&e, EV(&e, mul, T(x, s->scale)), out);
   AMPL_TRY(ampl_eval_end(&e));
   if (ctx->anomaly) ctx->anomaly->scaled = true;        /* what overflows in this iteration will be skipped */
-  return end(s);
+  return AMPL_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------ records --------- */
@@ -437,9 +427,10 @@ static ampl_status unscale(ampl_scaler *s, uint64_t key, const ampl_params *p, a
 
 ampl_status ampl_scaler_unscale(ampl_scaler *s, uint64_t key, const ampl_params *p) {
   AMPL_TRY(check_params(s, __func__, p));
-  ampl_ctx *ctx = begin(s, "unscale_");
+  ampl_ctx *ctx = s->ctx;
+  AMPL_NAMED(ctx, "unscale_");
   ampl_scaler_record *r = record_of(s, key);
-  if (!s->o.enabled) return end(s);
+  if (!s->o.enabled) return AMPL_OK;
   if (r && r->stage == AMPL_SCALER_UNSCALED)
     return ampl_error(ctx, AMPL_ESTATE, "unscale_ was called for this optimizer since the last update(); when "
                       "accumulating, unscale at the last backward only; scaler:update() starts over, also without a "
@@ -448,7 +439,7 @@ ampl_status ampl_scaler_unscale(ampl_scaler *s, uint64_t key, const ampl_params 
     return ampl_error(ctx, AMPL_ESTATE, "step was called for this optimizer since the last update(); unscale_ comes "
                       "before it");
   AMPL_TRY(unscale(s, key, p, &r));
-  return end(s);
+  return AMPL_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------ step ------------ */
@@ -492,21 +483,23 @@ static ampl_status stepped_already(ampl_ctx *ctx) {
 ampl_status ampl_scaler_step_allowed(ampl_scaler *s, uint64_t key, const ampl_params *p, bool *allowed) {
   AMPL_TRY(check_params(s, __func__, p));
   AMPL_NEED(s->ctx, allowed);
-  ampl_ctx *ctx = begin(s, "step");
+  ampl_ctx *ctx = s->ctx;
+  AMPL_NAMED(ctx, "step");
   ampl_scaler_record *r = record_of(s, key);
   *allowed = !s->o.enabled;
-  if (!s->o.enabled) return end(s);
+  if (!s->o.enabled) return AMPL_OK;
   if (r && r->stage == AMPL_SCALER_STEPPED) return stepped_already(ctx);
   if (!r) AMPL_TRY(unscale(s, key, p, &r));
   AMPL_TRY(know(s, r));
   if (r->bad >= 0) AMPL_TRY(skip(s, r, p));
   else *allowed = true;
-  return end(s);
+  return AMPL_OK;
 }
 
 ampl_status ampl_scaler_stepped(ampl_scaler *s, uint64_t key) {
   AMPL_NEED(NULL, s);
-  ampl_ctx *ctx = begin(s, "step");
+  ampl_ctx *ctx = s->ctx;
+  AMPL_NAMED(ctx, "step");
   ampl_scaler_record *r = record_of(s, key);
   if (s->o.enabled) {
     if (!r || r->stage == AMPL_SCALER_STEPPED)
@@ -515,32 +508,34 @@ ampl_status ampl_scaler_stepped(ampl_scaler *s, uint64_t key) {
   }
   s->taken++;
   s->last_taken = s->taken_now = true;
-  return end(s);
+  return AMPL_OK;
 }
 
 ampl_status ampl_scaler_found(ampl_scaler *s, uint64_t key, int64_t *parameter) {
   AMPL_NEED(NULL, s);
   AMPL_NEED(s->ctx, parameter);
-  ampl_ctx *ctx = begin(s, "step");
+  ampl_ctx *ctx = s->ctx;
+  AMPL_NAMED(ctx, "step");
   ampl_scaler_record *r = record_of(s, key);
   *parameter = -1;
-  if (!s->o.enabled) return end(s);
+  if (!s->o.enabled) return AMPL_OK;
   if (!r) return ampl_error(ctx, AMPL_ESTATE, "this optimizer was not unscaled since the last update()");
   AMPL_TRY(know(s, r));
   *parameter = r->bad;
-  return end(s);
+  return AMPL_OK;
 }
 
 ampl_status ampl_scaler_skip(ampl_scaler *s, uint64_t key, const ampl_params *p) {
   AMPL_TRY(check_params(s, __func__, p));
-  ampl_ctx *ctx = begin(s, "step");
+  ampl_ctx *ctx = s->ctx;
+  AMPL_NAMED(ctx, "step");
   ampl_scaler_record *r = record_of(s, key);
-  if (!s->o.enabled) return end(s);
+  if (!s->o.enabled) return AMPL_OK;
   if (!r || r->stage == AMPL_SCALER_STEPPED)
     return ampl_error(ctx, AMPL_ESTATE, "this optimizer was not unscaled, or was stepped, since the last update()");
   AMPL_TRY(know(s, r));
   AMPL_TRY(skip(s, r, p));
-  return end(s);
+  return AMPL_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------ update ---------- */
@@ -603,10 +598,11 @@ static ampl_status give_up(const ampl_scaler *s, double scale) {
 
 ampl_status ampl_scaler_update(ampl_scaler *s) {
   AMPL_NEED(NULL, s);
-  ampl_ctx *ctx = begin(s, "update");
+  ampl_ctx *ctx = s->ctx;
+  AMPL_NAMED(ctx, "update");
   bool floored;
   double scale;
-  if (!s->o.enabled) return end(s);
+  if (!s->o.enabled) return AMPL_OK;
   if (!s->nrecords)
     return ampl_error(ctx, AMPL_ESTATE, "nothing was unscaled or stepped since the last update(); call "
                       "scaler:step(optimizer) first");
@@ -625,28 +621,30 @@ ampl_status ampl_scaler_update(ampl_scaler *s) {
     AMPL_TRY(read_scale(s, &scale));
     return give_up(s, scale);
   }
-  return end(s);
+  return AMPL_OK;
 }
 
 ampl_status ampl_scaler_set_scale(ampl_scaler *s, double scale) {
   AMPL_NEED(NULL, s);
-  ampl_ctx *ctx = begin(s, "update");
-  if (!s->o.enabled) return end(s);
+  ampl_ctx *ctx = s->ctx;
+  AMPL_NAMED(ctx, "update");
+  if (!s->o.enabled) return AMPL_OK;
   AMPL_TRY(check_scale(ctx, &s->o, "new_scale", scale));
   for (int i = 0; i < s->nrecords; i++) AMPL_TRY(know(s, &s->records[i]));
   AMPL_TRY(set_state(s, scale, 0, s->o.hysteresis));
   s->floor_told = false;
   finish(s);
-  return end(s);
+  return AMPL_OK;
 }
 
 ampl_status ampl_scaler_again(ampl_scaler *s, uint64_t key, const ampl_params *p, bool back_off) {
   AMPL_NEED(NULL, s);
   if (p) AMPL_TRY(check_params(s, __func__, p));
-  ampl_ctx *ctx = begin(s, "step");
+  ampl_ctx *ctx = s->ctx;
+  AMPL_NAMED(ctx, "step");
   ampl_scaler_record *r = record_of(s, key);
   bool floored = false;
-  if (!s->o.enabled || !r) return end(s);
+  if (!s->o.enabled || !r) return AMPL_OK;
   if (r->stage == AMPL_SCALER_STEPPED) return stepped_already(ctx);
   if (back_off) {
     ampl_tensor *t[3] = {NULL, NULL, r->found};
@@ -658,7 +656,7 @@ ampl_status ampl_scaler_again(ampl_scaler *s, uint64_t key, const ampl_params *p
   s->bad_now = false;                   /* of this optimiser's evaluations only the last one counts */
   for (int i = 0; i < s->nrecords; i++) s->bad_now |= s->records[i].known && s->records[i].bad >= 0;
   if (floored) AMPL_TRY(floor_hit(s));
-  return end(s);
+  return AMPL_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------ state ----------- */
@@ -670,7 +668,7 @@ static int64_t consecutive(const ampl_scaler *s) {
 ampl_status ampl_scaler_get_state(ampl_scaler *s, ampl_scaler_state *out) {
   AMPL_NEED(NULL, s);
   AMPL_NEED(s->ctx, out);
-  begin(s, "state_dict");
+  AMPL_NAMED(s->ctx, "state_dict");
   int32_t counters[COUNTERS];
   *out = (ampl_scaler_state){.growth_factor = s->o.growth_factor, .backoff_factor = s->o.backoff_factor,
                              .growth_interval = s->o.growth_interval, .taken = s->taken, .skipped = s->skipped,
@@ -679,15 +677,16 @@ ampl_status ampl_scaler_get_state(ampl_scaler *s, ampl_scaler_state *out) {
   AMPL_TRY(get_counters(s, counters));
   out->growth_tracker = counters[TRACKER];
   out->hysteresis_left = counters[HYSTERESIS] < s->o.hysteresis ? counters[HYSTERESIS] : s->o.hysteresis;
-  return end(s);
+  return AMPL_OK;
 }
 
 ampl_status ampl_scaler_set_state(ampl_scaler *s, const ampl_scaler_state *state) {
   AMPL_NEED(NULL, s);
   AMPL_NEED(s->ctx, state);
-  ampl_ctx *ctx = begin(s, "load_state_dict");
+  ampl_ctx *ctx = s->ctx;
+  AMPL_NAMED(ctx, "load_state_dict");
   ampl_scaler_options o = s->o;
-  if (!s->o.enabled) return end(s);
+  if (!s->o.enabled) return AMPL_OK;
   o.growth_factor = state->growth_factor;
   o.backoff_factor = state->backoff_factor;
   o.growth_interval = state->growth_interval;
@@ -707,7 +706,7 @@ ampl_status ampl_scaler_set_state(ampl_scaler *s, const ampl_scaler_state *state
   s->skipped = state->skipped;
   s->calibrating = state->calibrating;
   s->bad_before = state->consecutive_skips;
-  return end(s);
+  return AMPL_OK;
 }
 
 void ampl_scaler_get_stats(const ampl_scaler *s, ampl_scaler_stats *out) {

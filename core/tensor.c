@@ -199,7 +199,7 @@ static ampl_tensor *header_new(ampl_ctx *ctx, ampl_storage *storage, const ampl_
 ampl_status ampl_tensor_new(ampl_ctx *ctx, ampl_device *device, const ampl_meta *meta, ampl_kind kind,
                             ampl_tensor **out) {
   ampl_meta m = *meta;
-  ampl_storage *s;
+  ampl_storage *s = NULL;
   *out = NULL;
   if (!in_reach(m.ndim, m.shape)) return too_large(ctx, m.ndim, m.shape);
   if (m.layout != AMPL_LAYOUT_STRIDED) ampl_layout_strides(&m);
@@ -429,7 +429,7 @@ ampl_status ampl_to_bytes(const ampl_tensor *x, void *dst, size_t bytes) {
   ampl_ctx *ctx = ampl_ctx_of(x);
   const size_t need = (size_t)x->numel * ampl_dtype_size((ampl_dtype)x->dtype);
   ampl_tensor *dense = NULL;
-  ctx->op = "";
+  AMPL_NAMED(ctx, "");
   if (bytes != need) return ampl_error(ctx, AMPL_ESHAPE, "room for %zu bytes, %zu needed", bytes, need);
   if (!need) return AMPL_OK;
   AMPL_NEED(ctx, dst);
@@ -480,14 +480,11 @@ ampl_status ampl_item_any(const ampl_tensor *x, double *f, int64_t *i) {
   AMPL_NEED(ampl_ctx_of(x), f);
   AMPL_NEED(ampl_ctx_of(x), i);
   ampl_ctx *ctx = ampl_ctx_of(x);
-  const char *outer = ctx->op;
-  ctx->op = "item";
+  AMPL_NAMED(ctx, "item");
   if (x->numel != 1)
     return ampl_error(ctx, AMPL_ESHAPE, "a tensor of %s has %lld elements, not one", ampl_tensor_text(ctx, x),
                       (long long)x->numel);
-  AMPL_TRY(ampl_host_scalar(x, f, i));
-  ctx->op = outer;
-  return AMPL_OK;
+  return ampl_host_scalar(x, f, i);
 }
 
 ampl_status ampl_item(const ampl_tensor *x, double *out) {
@@ -528,7 +525,7 @@ ampl_status ampl_to_device(ampl_tensor *x, const char *name, ampl_tensor **out) 
   ampl_meta m;
   void *host = NULL;
   *out = NULL;
-  ctx->op = "to";
+  AMPL_NAMED(ctx, "to");
   ampl_device *device = ampl_device_find(ctx, name);
   if (!device) return AMPL_EDEVICE;
   if (device == ampl_device_of(x)) {

@@ -83,8 +83,8 @@ static int64_t int_pow(int64_t a, int64_t b) {
 #define LE(a, b) ((a) <= (b))
 #define GT(a, b) ((a) > (b))
 #define GE(a, b) ((a) >= (b))
-#define AND(a, b) ((a) & (b))
-#define OR(a, b) ((a) | (b))
+#define AND(a, b) ((int)(a) & (int)(b))
+#define OR(a, b) ((int)(a) | (int)(b))
 #define XOR(a, b) ((a) ^ (b))
 #define SELECT(m, a, b) ((m) ? (a) : (b))
 #define ZEROS 0

@@ -135,8 +135,8 @@ void cli_repl(lua_State *L, bool rc) {
   cli_interrupt_keep();
   line_begin(L, rc);
   for (;;) {
-    int status;
-    entry e;
+    int status = LUA_OK;
+    entry e = {0};
     lua_settop(L, 0);
     cli_interrupt_reset();
     line_result r = read_chunk(L, &status, &e);

@@ -5,7 +5,7 @@
  *
  *     api_fuzz_test [rounds [seed [v]]]     `v` names every call before it is made; then the last line is the culprit
  */
-#include "ampl.h"
+#include "ctx.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -97,6 +97,7 @@ static ampl_status ended(ampl_status s) {
   if ((unsigned)s >= AMPL_STATUS_COUNT) complain("no status");
   if (s != AMPL_OK && !*ampl_error_message(ctx) && !*ampl_error_message(NULL)) complain("an error without a text");
   if (now() - started > 5) complain("it took more than 5 s");
+  if (depth == 1 && *ctx->op) complain("an op's name is left with the context");
   passed++;
   return s;
 }
