@@ -336,21 +336,23 @@ static ampl_device *device_of_call(const call *c) {
   return c->ctx->device;
 }
 
+/* The kernel has left something out, whatever it says. */
+static __attribute__((noinline)) ampl_status left_out(ampl_ctx *ctx, ampl_status s) {
+  atomic_store_explicit(&ctx->stopped, false, memory_order_relaxed);
+  return s == AMPL_OK ? ampl_error(ctx, AMPL_EINTR, "interrupted") : s;
+}
+
 /* The ops that a kernel calls are part of its own: they record no graph and cast nothing. */
-static ampl_status call_kernel(call *c, ampl_kernel_fn kernel, const ampl_args *in, ampl_tensor **out) {
+static inline ampl_status call_kernel(call *c, ampl_kernel_fn kernel, const ampl_args *in, ampl_tensor **out) {
   ampl_modes *m = c->ctx->modes;
   const bool grad = m->grad;
   ampl_mode *region = m->autocast;
   m->grad = false;
   m->autocast = NULL;
-  ampl_status s = kernel(c->ctx, in, out);
+  const ampl_status s = kernel(c->ctx, in, out);
   m->grad = grad;
   m->autocast = region;
-  if (atomic_load_explicit(&c->ctx->stopped, memory_order_relaxed)) {
-    atomic_store_explicit(&c->ctx->stopped, false, memory_order_relaxed);
-    if (s == AMPL_OK) s = ampl_error(c->ctx, AMPL_EINTR, "interrupted");
-  }
-  return s;
+  return atomic_load_explicit(&c->ctx->stopped, memory_order_relaxed) ? left_out(c->ctx, s) : s;
 }
 
 /* With every operand row-major, for kernels that ask for it. */

@@ -339,21 +339,42 @@ static ampl_status filled(ampl_status s, ampl_tensor **out) {
   return s;
 }
 
+typedef enum transfer { ZERO, FROM_HOST, TO_HOST } transfer;
+
+/* Of memory of `device`, in parts, so that an interrupt ends it; what takes no time is not interrupted. */
+static ampl_status move_bytes(ampl_ctx *ctx, const ampl_device *device, transfer how, void *dst, const void *src,
+                              size_t bytes) {
+  const size_t most = (size_t)32 << 20;
+  const ampl_backend *b = device->backend;
+  for (size_t at = 0, n; at < bytes; at += n) {
+    n = bytes - at < most ? bytes - at : most;
+    void *to = (char *)dst + at;
+    const void *from = src ? (const char *)src + at : NULL;
+    if (at > 0 && ampl_should_stop(ctx)) return ampl_error(ctx, AMPL_EINTR, "interrupted");
+    AMPL_TRY(how == ZERO        ? b->zero(device->index, to, n)
+             : how == FROM_HOST ? b->copy_from_host(device->index, to, from, n)
+                                : b->copy_to_host(device->index, to, from, n));
+  }
+  return AMPL_OK;
+}
+
 ampl_status ampl_zeros(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, ampl_tensor **out) {
   AMPL_TRY(ampl_empty(ctx, t, ndim, shape, out));
   const ampl_storage *s = (*out)->storage;
-  return filled(s->bytes ? s->device->backend->zero(s->device->index, s->ptr, s->bytes) : AMPL_OK, out);
+  return filled(move_bytes(ctx, s->device, ZERO, s->ptr, NULL, s->bytes), out);
 }
 
 ampl_status ampl_full(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, double v, ampl_tensor **out) {
-  ampl_tensor *number;
-  AMPL_TRY(ampl_empty(ctx, t, ndim, shape, out));
-  if (!(number = ampl_number_new(ctx, AMPL_F64, v, 0)))
-    return filled(ampl_error(ctx, AMPL_ENOMEM, "out of memory"), out);
-  ampl_tensor *t2[] = {*out, number};
-  const ampl_status s = ampl_call_inplace(ctx, &(ampl_args){.op = OP(copy), .t = t2, .nt = 2});
-  ampl_tensor_release(number);
-  return filled(s, out);
+  ampl_meta m;
+  AMPL_NEED(NULL, ctx);
+  AMPL_NEED(ctx, out);
+  *out = NULL;
+  AMPL_TRY(meta_of(ctx, t, ndim, shape, &m));
+  ampl_value args[] = {{.l = {shape, ndim}}, {.t = ampl_number_new(ctx, AMPL_F64, v, 0)}, {.i = (int64_t)t}};
+  if (!args[1].t) return ampl_error(ctx, AMPL_ENOMEM, "out of memory");
+  const ampl_status s = ampl_run_op(ctx, OP(full), args, 3, out, 1);
+  ampl_tensor_release(args[1].t);
+  return s;
 }
 
 ampl_status ampl_randn(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, ampl_tensor **out) {
@@ -379,7 +400,7 @@ ampl_status ampl_from_bytes(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t
     return ampl_error(ctx, AMPL_ESHAPE, "%zu bytes given, %zu needed for %s", bytes, need, ampl_meta_text(ctx, &m));
   AMPL_TRY(ampl_tensor_new(ctx, ctx->device, &m, AMPL_KIND_TENSOR, out));
   const ampl_storage *s = (*out)->storage;
-  return filled(bytes ? s->device->backend->copy_from_host(s->device->index, s->ptr, data, bytes) : AMPL_OK, out);
+  return filled(move_bytes(ctx, s->device, FROM_HOST, s->ptr, data, bytes), out);
 }
 
 static ampl_status check_borrowed(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_t *shape, const void *data,
@@ -441,8 +462,7 @@ ampl_status ampl_to_bytes(const ampl_tensor *x, void *dst, size_t bytes) {
     AMPL_TRY(s);
     x = dense;
   }
-  const ampl_device *device = ampl_device_of(x);
-  const ampl_status s = device->backend->copy_to_host(device->index, dst, x->data, need);
+  const ampl_status s = move_bytes(ctx, ampl_device_of(x), TO_HOST, dst, x->data, need);
   ampl_tensor_release(dense);
   return s;
 }
@@ -538,7 +558,7 @@ ampl_status ampl_to_device(ampl_tensor *x, const char *name, ampl_tensor **out) 
   const size_t bytes = dense->storage->bytes;
   ampl_status s = ampl_mem_get(ctx, ampl_device_at(0), bytes, AMPL_KIND_SCRATCH, &host);
   if (s == AMPL_OK) s = ampl_to_bytes(x, host, bytes);
-  if (s == AMPL_OK && bytes) s = device->backend->copy_from_host(device->index, dense->data, host, bytes);
+  if (s == AMPL_OK) s = move_bytes(ctx, device, FROM_HOST, dense->data, host, bytes);
   ampl_mem_put(ctx, ampl_device_at(0), host, bytes, AMPL_KIND_SCRATCH);
   if (s == AMPL_OK) *out = dense;
   else ampl_tensor_release(dense);

@@ -89,7 +89,7 @@
 {"binary_cross_entropy", 100000, 32 << 20, "f:n f:n"},
 {"binary_cross_entropy_with_logits", 100000, 32 << 20, "f:n f:n"},
 {"margin_ranking_loss", 100000, 24 << 20, "f:n f:n f:n"},
-{"gaussian_nll_loss", 100000, 24 << 20, "f:n f:n f:n"},
+{"gaussian_nll", 100000, 24 << 20, "f:n f:n f:n"},
 {"cross_entropy_rows", 2000, 500000, "f:n,100 i100:n"},
 {"cross_entropy_rows", 100, 50000000, "f:1,n i100:1"},
 {"cross_entropy_rows", 60, 2500, "f:4,n,n i9:4,n"},
