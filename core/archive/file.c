@@ -129,7 +129,7 @@ ampl_status ampl_file_tensor(ampl_ctx *ctx, ampl_dtype t, int ndim, const int64_
 /* ------------------------------------------------------------------------------------------------ writing --------- */
 
 #define BUFFER   (1u << 16)
-#define STEP     (1u << 24) /* bytes that are on their way to the disk while the next are written */
+#define STEP     (1u << 23) /* bytes that are on their way to the disk while the next are written */
 #define ATTEMPTS 1000 /* names a temporary may have: as many writers of one file at a time */
 
 struct ampl_writer {
