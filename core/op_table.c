@@ -17,6 +17,7 @@ const ampl_op *const ampl_op_table[AMPL_OPID_COUNT] = {
 static ampl_op_info infos[AMPL_OPID_COUNT];
 static const ampl_op *by_name[AMPL_OPID_COUNT];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_bool built;               /* spares every call the price of pthread_once */
 
 static int compare(const void *a, const void *b) {
   return strcmp((*(const ampl_op *const *)a)->name, (*(const ampl_op *const *)b)->name);
@@ -43,10 +44,11 @@ static void build(void) {
   for (int i = 0; i < AMPL_OPID_COUNT; i++) describe(ampl_op_table[i], &infos[i]);
   memcpy(by_name, ampl_op_table, sizeof by_name);
   qsort(by_name, AMPL_OPID_COUNT, sizeof *by_name, compare);
+  atomic_store_explicit(&built, true, memory_order_release);
 }
 
 const ampl_op_info *ampl_op_info_of(const ampl_op *op) {
-  pthread_once(&once, build);
+  if (!atomic_load_explicit(&built, memory_order_acquire)) pthread_once(&once, build);
   return &infos[op->id];
 }
 
@@ -103,8 +105,8 @@ ampl_status ampl_run(ampl_ctx *ctx, const char *name, const ampl_value *args, in
 
 enum { LIST_MAX = 1 << 28 };    /* tensors in a list */
 
-static ampl_status check_plain(ampl_ctx *ctx, const ampl_op *op, int nargs, const ampl_list *list, bool inplace) {
-  const ampl_op_info *info = ampl_op_info_of(op);
+static ampl_status check_plain(ampl_ctx *ctx, const ampl_op *op, const ampl_op_info *info, int nargs,
+                               const ampl_list *list, bool inplace) {
   if (hidden(op)) return ampl_error(ctx, AMPL_EARG, "is called by other ops only");
   if (inplace && !(op->flags & AMPL_OP_INPLACE)) return ampl_error(ctx, AMPL_EARG, "has no in-place form");
   if (nargs < 0 || nargs > info->narg)
@@ -116,9 +118,8 @@ static ampl_status check_plain(ampl_ctx *ctx, const ampl_op *op, int nargs, cons
 }
 
 /* Sorts plain arguments into operands and parameters, and calls. */
-static ampl_status sort_and_call(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs, ampl_list list,
-                                 ampl_tensor **all, bool inplace) {
-  const ampl_op_info *info = ampl_op_info_of(op);
+static ampl_status sort_and_call(ampl_ctx *ctx, const ampl_op *op, const ampl_op_info *info, const ampl_value *args,
+                                 int nargs, ampl_list list, ampl_tensor **all, bool inplace) {
   ampl_tensor *few[2 * AMPL_TENSORS_MAX], **t = few;
   ampl_value p[AMPL_ARGS_MAX];
   const int nt = info->ntensor + (int)list.n;
@@ -146,8 +147,8 @@ static ampl_status run(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args,
   const ampl_list list = info->list >= 0 && info->list < nargs ? args[info->list].ts : (ampl_list){NULL, 0};
   const char *outer = ctx->op;
   ctx->op = op->name;
-  ampl_status s = check_plain(ctx, op, nargs, &list, inplace);
-  if (s == AMPL_OK) s = sort_and_call(ctx, op, args, nargs, list, all, inplace);
+  ampl_status s = check_plain(ctx, op, info, nargs, &list, inplace);
+  if (s == AMPL_OK) s = sort_and_call(ctx, op, info, args, nargs, list, all, inplace);
   ctx->op = outer;
   return s;
 }
@@ -168,7 +169,8 @@ ampl_status ampl_run_op(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args
   AMPL_NEED(ctx, op);
   if (nargs > 0) AMPL_NEED(ctx, args);
   AMPL_TRY(run(ctx, op, args, nargs, all, false));
-  for (int k = 0; k < ampl_op_info_of(op)->nout; k++) {
+  const int made = ampl_op_info_of(op)->nout;
+  for (int k = 0; k < made; k++) {
     if (k < nout) out[k] = all[k];
     else ampl_tensor_release(all[k]);
   }

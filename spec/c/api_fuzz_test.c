@@ -150,7 +150,7 @@ static ampl_ints any_ints(lists *l) {
 }
 
 static ampl_list any_list(lists *l) {
-  ampl_list r = {NULL, one_in(12) ? -any_int() : below(5)};
+  ampl_list r = {NULL, one_in(12) ? any_int() : below(5)};
   if (one_in(30)) return r;
   if (l->nt > 12) l->nt = 0;
   r.v = l->tensors + l->nt;
@@ -389,7 +389,7 @@ static ampl_status function_backward(void *ud, ampl_ctx *c, int ny, ampl_tensor 
 
 static void graph(void) {
   ampl_tensor *x = any_tensor(), *list[6], *room[6] = {NULL};
-  const int n = one_in(20) ? (int)-any_int() : below(4), k = below(HOOKS);
+  const int n = one_in(20) ? (int)any_int() : below(4), k = below(HOOKS);
   for (int i = 0; i < 6; i++) list[i] = any_tensor();
   calling("graph");
   switch (below(10)) {
@@ -441,7 +441,7 @@ static void scaling(void) {
   const char *names[6] = {"a", NULL, "c", "", "e", "f"};
   for (int i = 0; i < 6; i++)
     while (!(list[i] = any_tensor()) && !one_in(6)) continue;
-  const ampl_params params = {one_in(20) ? NULL : list, one_in(2) ? NULL : names, one_in(20) ? -any_int() : below(6)};
+  const ampl_params params = {one_in(20) ? NULL : list, one_in(2) ? NULL : names, one_in(20) ? any_int() : below(6)};
   const ampl_params *p = one_in(20) || params.n > 6 ? NULL : &params;
   ampl_scaler_options o = AMPL_SCALER_OPTIONS_INIT;
   ampl_scaler_state st = {65536, 2, 0.5, 2000, 0, 1, 0, 0, 0, 0};
