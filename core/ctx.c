@@ -57,6 +57,7 @@ void ampl_ctx_retain(ampl_ctx *c) {
 void ampl_ctx_release(ampl_ctx *c) {
   if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
   ampl_modes_close(c, &c->own_modes);
+  ampl_set_anomaly(c, false, false, false, false, NULL, NULL);
   ampl_obj_put(c, c->number_storage, sizeof(ampl_storage));
   ampl_mem_close(c);
   free(c);
@@ -99,7 +100,7 @@ int64_t ampl_set_index_base(ampl_ctx *c, int64_t base) {
 }
 
 int64_t ampl_index_base(const ampl_ctx *c) { return c->index_base; }
-int64_t ampl_shown(const ampl_ctx *c, int64_t i) { return i < 0 ? i : i + c->index_base; }
+int64_t ampl_shown(const ampl_ctx *c, int64_t i) { return i < 0 || i == INT64_MAX ? i : i + c->index_base; }
 
 /* ------------------------------------------------------------------------------------------------ errors ---------- */
 

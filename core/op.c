@@ -594,13 +594,23 @@ static bool keeps_target(const call *c) {
   return !(c->op->flags & AMPL_OP_CROSS);
 }
 
+/* An operand that backward reads and that lies in the memory which is written: x:mul_(x), x:mul_(x[1]).  Its gradient
+ * wants what stood there before; and the node, which x holds from here on, must not hold x in turn. */
+static bool keeps_written(const call *c, int i, const ampl_tensor *self) {
+  const ampl_tensor *x = c->t[i];
+  if (i == 0) return keeps_target(c);
+  return x && !(x->flags & AMPL_T_NUMBER) && x->storage == self->storage &&
+         c->op->save & (i < c->info->ntensor ? AMPL_SAVE_X(i) | AMPL_SAVE_ALL : AMPL_SAVE_ALL);
+}
+
 /* Writes the result of op through a temporary: kernels that cannot write over their operand, other dtypes, views with a
  * graph. */
 static ampl_status inplace_by_copy(call *c, ampl_tensor *self) {
-  if (c->grad && keeps_target(c)) {     /* backward reads what stands there before the write */
+  for (int i = 0; c->grad && i < c->nt; i++) {
     ampl_tensor *before;
-    AMPL_TRY(ampl_call(c->ctx, &(ampl_args){OP(clone), &self, 1, NULL}, &before));
-    AMPL_TRY(replace(c, 0, before));
+    if (!keeps_written(c, i, self)) continue;
+    AMPL_TRY(ampl_call(c->ctx, &(ampl_args){OP(clone), i ? &c->t[i] : &self, 1, NULL}, &before));
+    AMPL_TRY(replace(c, i, before));
   }
   ampl_tensor *value = NULL, *t2[2] = {self, NULL};
   const ampl_args in = args_of(c);

@@ -445,7 +445,7 @@ ampl_status ampl_scaler_unscale(ampl_scaler *s, uint64_t key, const ampl_params 
 /* ------------------------------------------------------------------------------------------------ step ------------ */
 
 static void note_skip(ampl_scaler *s, const ampl_scaler_record *r, const ampl_params *p, double scale) {
-  const char *name = p->names && r->bad < p->n ? p->names[r->bad] : NULL;
+  const char *name = p->names && r->bad >= 0 && r->bad < p->n ? p->names[r->bad] : NULL;
   s->skipped++;
   if (!s->taken) s->calibrating++;
   s->last_taken = false;

@@ -12,4 +12,33 @@ describe("a call", function()
       assert.equal(n * (n + 1), y:sum():item())
     end
   end)
+
+  -- y = f(x) in place, of x = 2 w at w = (1, 3), where the other operand lies in x, too: the gradient of y's sum
+  it("in place with itself as the other operand has the right gradient, and leaves no graph", function()
+    local function nodes()
+      collectgarbage()
+      collectgarbage()
+      return ampl.memory().nodes
+    end
+    local cases = {
+      {{8, 24}, function(x) x:mul_(x) end},                     -- 4 w^2
+      {{20, 4}, function(x) x:mul_(x:select(1, 1)) end},        -- 4 w1^2 + 4 w1 w2
+      {{12, 4}, function(x) x:select(1, 2):mul_(x:select(1, 1)) end, sum = 2},  -- the second entry alone: 4 w1 w2
+      {{0, 0}, function(x) x:div_(x) end},
+      {{10, 26}, function(x) x:addcmul_(x, x) end},             -- 2 w + 4 w^2
+    }
+    for _, case in ipairs(cases) do
+      local before = nodes()
+      do
+        local w = ampl.tensor {1., 3.}
+        w.requires_grad = true
+        local x = w * 2
+        case[2](x)
+        local y = case.sum and x:select(1, case.sum) or x:sum()
+        y:backward()
+        assert.same(case[1], w.grad:totable())
+      end
+      assert.equal(before, nodes())
+    end
+  end)
 end)

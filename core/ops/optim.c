@@ -71,8 +71,9 @@ static ampl_status check(ampl_ctx *ctx, const ampl_args *in, int states, int cou
   AMPL_TRY(check_scalar(ctx, "inv_scale", in->t[0]));
   AMPL_TRY(check_scalar(ctx, "found_inf", in->t[1]));
   int64_t n = in->p[0].i, total = in->nt - FIXED, lists = 2 + states + counts;
+  if (n < 0 || n > INT32_MAX) return ampl_error(ctx, AMPL_EARG, "%lld parameters", (long long)n);
   bool low = n > 0 && total == (lists + 1) * n;
-  if (n < 0 || (!low && total != lists * n))
+  if (!low && total != lists * n)
     return ampl_error(ctx, AMPL_EARG, "%lld parameters need %lld tensors, or %lld with 16-bit copies; got %lld",
                       (long long)n, (long long)(lists * n), (long long)((lists + 1) * n), (long long)total);
   for (int64_t i = 0; i < n; i++) AMPL_TRY(check_parameter(ctx, in->t + FIXED, n, i, states, counts, low));
