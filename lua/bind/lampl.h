@@ -22,6 +22,7 @@ typedef struct lampl_thread lampl_thread;
 /* A Lua userdata: one tensor, one reference.  Every handle stands in the ring of a scope: of a user's, or of the
  * state's `root` (it lives until it is collected) or `late`. */
 typedef struct lampl_handle {
+  const char          *mark;            /* &lampl_mark_of_handles: no other library's userdata has it */
   ampl_tensor         *x;               /* NULL: freed */
   struct lampl_handle *prev, *next;
   lampl_scope         *scope;           /* NULL: finalised */
@@ -147,8 +148,13 @@ bool          lampl_is_plain(lua_State *L, int i);
 void          lampl_push_tensor(lua_State *L, ampl_tensor *x);
 /* Pushes x, with a reference of its own; nil for NULL. */
 void          lampl_push_lent(lua_State *L, ampl_tensor *x);
-/* The handle at `i`, or NULL when there is no tensor there. */
-lampl_handle *lampl_test_handle(lua_State *L, int i);
+/* The handle at `i`, or NULL when there is no tensor there.  Every operand is asked: a look-up of its metatable would
+ * cost more than the rest of reading it. */
+extern const char lampl_mark_of_handles;
+static inline lampl_handle *lampl_test_handle(lua_State *L, int i) {
+  lampl_handle *h = lua_touserdata(L, i);
+  return h && lua_rawlen(L, i) == sizeof *h && h->mark == &lampl_mark_of_handles ? h : NULL;
+}
 /* The tensor at `i`; raises EARG or EFREED, naming the argument. */
 ampl_tensor  *lampl_check_tensor(lua_State *L, int i);
 /* Gives the handle's tensor back: at once, or, where a running call may read it, after that. */

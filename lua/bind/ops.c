@@ -453,7 +453,7 @@ static inline int call(lua_State *L, bool method) {
   for (int k = 0; s == AMPL_OK && k < e->nout; k++) h[k]->x = out[k];
   if (s == AMPL_OK && p.requires_grad) s = ampl_set_requires_grad(out[0], true);
   lampl_check(L, S, s);
-  lua_settop(L, n + e->nout);
+  if (p.optional) lua_settop(L, n + e->nout);   /* strings of the options stand above */
   return e->nout > 1 ? drop_absent(L, h, e->nout) : e->nout;
 }
 

@@ -22,6 +22,7 @@ void lampl_scope_move(lampl_handle *h, lampl_scope *to) {
 
 lampl_handle *lampl_push_handle(lua_State *L, lampl_state *S) {
   lampl_handle *h = lua_newuserdatauv(L, sizeof *h, 0);
+  h->mark = &lampl_mark_of_handles;
   h->x = NULL;
   h->u.born = S->calls;
   lampl_set_handle_metatable(L);
@@ -34,6 +35,7 @@ lampl_handle *lampl_push_handle(lua_State *L, lampl_state *S) {
 void lampl_handle_free(lampl_state *S, lampl_handle *h) {
   ampl_tensor *x = h->x;
   h->x = NULL;
+  if (!h->scope) return;                /* finalised: it stands in no ring again */
   if (h->scope == &S->late) return;     /* freed already; u.late waits for the call's end */
   if (x && h->u.born < S->running) {    /* it was there before the call that runs: this may read it */
     h->u.late = x;

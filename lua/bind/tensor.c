@@ -20,14 +20,7 @@ void lampl_hide_metatable(lua_State *L) {
   lua_setfield(L, -2, "__metatable");
 }
 
-lampl_handle *lampl_test_handle(lua_State *L, int i) {
-  void *p = lua_touserdata(L, i);
-  if (!p || !lua_getmetatable(L, i)) return NULL;
-  lua_rawgetp(L, LUA_REGISTRYINDEX, &metatable_key);
-  const bool is = lua_rawequal(L, -1, -2);
-  lua_pop(L, 2);
-  return is ? p : NULL;
-}
+const char lampl_mark_of_handles = 0;
 
 ampl_tensor *lampl_check_tensor(lua_State *L, int i) {
   const lampl_handle *h = lampl_test_handle(L, i);
