@@ -66,8 +66,7 @@ static ampl_status fold_infer(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out
   if (size.n == 0) return ampl_error(ctx, AMPL_EARG, "output_size is empty");
   AMPL_TRY(ampl_check_nth(ctx, "output_size", size, 2));
   const int64_t image[2] = {ampl_nth(size, 0, 1), ampl_nth(size, 1, 1)};
-  if (image[0] < 1 || image[1] < 1)
-    return ampl_error(ctx, AMPL_EVALUE, "output_size %s", ampl_shape_text(ctx, 2, image));
+  for (int d = 0; d < 2; d++) AMPL_TRY(window_option(ctx, "output_size", image[d], 1));
   AMPL_TRY(windows(ctx, in->p + 1, image, n));
   const int64_t area = n[2], *patches = x->shape + x->ndim - 2;
   if (patches[0] % area != 0 || patches[1] != n[3])

@@ -38,7 +38,9 @@ static void write_vector (ampl_tensor *t, int64_t n, const double *v) {
   ampl_cpu_narrow(AMPL_WORK_F64, v, t->dtype, t->data, t->ndim ? t->strides[0] : 1, n);
 }
 
-static void zero (ampl_tensor *x) { memset(x->data, 0, (size_t)x->numel * ampl_dtype_size((ampl_dtype)x->dtype)); }
+static void zero (ampl_tensor *x) {
+  if (x->numel) memset(x->data, 0, (size_t)x->numel * ampl_dtype_size((ampl_dtype)x->dtype));
+}
 
 /* ------------------------------------------------------------------------------------------------ statistics ------ */
 
