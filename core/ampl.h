@@ -341,7 +341,8 @@ AMPL_API ampl_status ampl_run(ampl_ctx *ctx, const char *name, const ampl_value 
 /* The same without the look-up. */
 AMPL_API ampl_status ampl_run_op(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs, ampl_tensor **out,
                                  int nout);
-/* The in-place form: the result is written into the first tensor operand. */
+/* The in-place form: the result is written into the first tensor operand.  One that is written with what its own graph
+ * comes from (y = w * x, then x += y) is held by that graph, which has no backward, for good: write a copy. */
 AMPL_API ampl_status ampl_run_op_inplace(ampl_ctx *ctx, const ampl_op *op, const ampl_value *args, int nargs);
 /* A plain number as an operand: it promotes weakly, as a number in an expression does. */
 AMPL_API ampl_status ampl_number(ampl_ctx *ctx, double v, ampl_tensor **out);
