@@ -281,9 +281,34 @@ _.requires_grad
     assert.matches("one: two: 2\n", out)
   end)
 
+  it("goes on whatever globals and texts of values raise", function()
+    local out, _, code = run("-i", table.concat({
+      "setmetatable(_G, {__index = error, __newindex = error, __pairs = error});", "nothing", "'a' .. 1",
+      "rawset(_G, '_PROMPT', setmetatable({}, {__tostring = error}));", "'a' .. 2",
+      "rawset(_G, '_PROMPT', setmetatable({}, {__tostring = function() error('x') end}));", "'a' .. 3",
+      "rawset(_G, '_PROMPT', nil);", "setmetatable({}, {__tostring = error})",
+      "setmetatable({}, {__tostring = function() return 5 end})", "error(setmetatable({}, {__tostring = error}))",
+      "error(setmetatable({}, {__index = error}))", "rawset(_G, 'print', nil);", "'not shown'",
+      "rawset(_G, 'print', io.write);", "'a' .. 4",
+    }, "\n") .. "\n")
+    assert.equal(0, code)
+    for i = 1, 4 do assert.matches("a" .. i, out) end
+  end)
+
   it("writes no escapes", function()
     local out = shell.run("TERM=xterm " .. shell.quote(program) .. " -i", "1\n")
     assert.is_nil(out:find("\27"))
+  end)
+end)
+
+describe("the report of an error that", function()
+  it("has no text is still one", function()
+    for _, e in ipairs{"setmetatable({}, {__tostring = error})", "setmetatable({}, {__index = error})", "{}", "nil",
+                       "setmetatable({}, {__tostring = function() return {} end})", "print"} do
+      local out, err, code = run("-e " .. shell.quote("error(" .. e .. ")"))
+      assert.same({"", 1}, {out, code})
+      assert.matches("^ampl: ", err)
+    end
   end)
 end)
 

@@ -12,6 +12,9 @@
  * traceback.  LUA_OK leaves `nresults` results, everything else the text. */
 int cli_call(lua_State *L, int nargs, int nresults);
 
+/* Pushes the module; raises. */
+void cli_require(lua_State *L, const char *module);
+
 /* Prints "ampl: TEXT" on stderr, with the text at the top of the stack, and pops it. */
 void cli_complain(lua_State *L);
 

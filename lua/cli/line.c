@@ -198,6 +198,14 @@ static void show_candidates(lua_State *L) {
   fflush(stdout);
 }
 
+/* (text) -> what ampl.cli.complete gives for it */
+static int candidates(lua_State *L) {
+  cli_require(L, "ampl.cli.complete");
+  lua_insert(L, 1);
+  lua_call(L, 1, 2);
+  return 2;
+}
+
 /* ampl.cli.complete(text before the cursor) gives what to insert and the candidates. */
 static unsigned char complete(EditLine *el, int key) {
   (void)key;
@@ -208,18 +216,15 @@ static unsigned char complete(EditLine *el, int key) {
   lua_State *L = lua;
   int top = lua_gettop(L);
   unsigned char result = CC_ERROR;
-  lua_getglobal(L, "require");
-  lua_pushliteral(L, "ampl.cli.complete");
-  if (cli_call(L, 1, 1) == LUA_OK) {
-    lua_pushlstring(L, info->buffer, n);
-    if (cli_call(L, 1, 2) == LUA_OK && lua_istable(L, -1)) {
-      const char *more = lua_tostring(L, -2);
-      if (more && more[0]) {
-        result = el_insertstr(el, more) < 0 ? CC_ERROR : CC_REFRESH;
-      } else if (luaL_len(L, -1) > 1) {
-        show_candidates(L);
-        result = CC_REDISPLAY;
-      }
+  lua_pushcfunction(L, candidates);
+  lua_pushlstring(L, info->buffer, n);
+  if (cli_call(L, 1, 2) == LUA_OK && lua_istable(L, -1)) {
+    const char *more = lua_tostring(L, -2);
+    if (more && more[0]) {
+      result = el_insertstr(el, more) < 0 ? CC_ERROR : CC_REFRESH;
+    } else if (lua_rawlen(L, -1) > 1) {
+      show_candidates(L);
+      result = CC_REDISPLAY;
     }
   }
   lua_settop(L, top);

@@ -11,6 +11,9 @@
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
+/* In the registry: require, whatever has become of the globals. */
+#define REQUIRE "ampl.cli.require"
+
 static const char *const help =
   "usage: ampl [options] [script [args]]\n"
   "       ampl COMMAND [args]\n"
@@ -34,30 +37,46 @@ static const char *const help =
 
 /* ------------------------------------------------------------------------------------------------ calls ----------- */
 
-/* `text`, with a hint behind it where ampl.cli.hint has one for the error at 1; on top of the stack then. */
-static const char *add_hint(lua_State *L, const char *text) {
-  lua_getglobal(L, "require");
-  lua_pushliteral(L, "ampl.cli.hint");
-  if (lua_pcall(L, 1, 1, 0) == LUA_OK) {
-    lua_pushvalue(L, 1);
-    lua_pushstring(L, text);
-    if (lua_pcall(L, 2, 1, 0) == LUA_OK && lua_isstring(L, -1))
-      return lua_pushfstring(L, "%s (%s)", text, lua_tostring(L, -1));
-  }
-  lua_pop(L, 1);
-  return text;
+void cli_require(lua_State *L, const char *module) {
+  lua_getfield(L, LUA_REGISTRYINDEX, REQUIRE);
+  lua_pushstring(L, module);
+  lua_call(L, 1, 1);
 }
 
-/* The text of an error, with where it came from. */
+/* (error) -> its text */
+static int error_text(lua_State *L) {
+  if (lua_isstring(L, 1) || luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL) luaL_tolstring(L, 1, NULL);
+  else lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
+  return 1;
+}
+
+/* (error, text) -> the name that is near, the colon that is missing, or nil */
+static int hint(lua_State *L) {
+  cli_require(L, "ampl.cli.hint");
+  lua_insert(L, 1);
+  lua_call(L, 2, 1);
+  return 1;
+}
+
+/* (error) -> its text, a hint, where it came from.  All that may fail itself is protected: an error in here would be
+ * handled by this again. */
 static int message_handler(lua_State *L) {
-  bool plain = lua_isstring(L, 1), speaks = !plain && luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL;
-  const char *text = plain || speaks ? luaL_tolstring(L, 1, NULL)
-                                     : lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
-  text = add_hint(L, text);
-  if (lua_type(L, 1) == LUA_TTABLE && lua_getfield(L, 1, "traceback") == LUA_TSTRING)
+  lua_settop(L, 1);
+  lua_pushcfunction(L, error_text);
+  lua_pushvalue(L, 1);
+  if (lua_pcall(L, 1, 1, 0) != LUA_OK || !lua_isstring(L, 2)) {
+    lua_settop(L, 1);
+    lua_pushfstring(L, "(error object is a %s value whose __tostring fails)", luaL_typename(L, 1));
+  }
+  lua_pushcfunction(L, hint);
+  lua_pushvalue(L, 1);
+  lua_pushvalue(L, 2);
+  const bool more = lua_pcall(L, 2, 1, 0) == LUA_OK && lua_isstring(L, 3);
+  const char *text = more ? lua_pushfstring(L, "%s (%s)", lua_tostring(L, 2), lua_tostring(L, 3)) : lua_tostring(L, 2);
+  lua_pushliteral(L, "traceback");
+  if (lua_type(L, 1) == LUA_TTABLE && lua_rawget(L, 1) == LUA_TSTRING)
     lua_pushfstring(L, "%s\n%s", text, lua_tostring(L, -1));    /* of where it was raised first */
-  else
-    luaL_traceback(L, L, text, 1);
+  else luaL_traceback(L, L, text, 1);
   return 1;
 }
 
@@ -72,7 +91,8 @@ int cli_call(lua_State *L, int nargs, int nresults) {
 
 void cli_complain(lua_State *L) {
   fflush(stdout);
-  fprintf(stderr, "ampl: %s\n", lua_tostring(L, -1));
+  const char *text = lua_tostring(L, -1);
+  fprintf(stderr, "ampl: %s\n", text ? text : "(error without a text)");
   lua_pop(L, 1);
 }
 
@@ -146,7 +166,7 @@ static int read_options(int argc, char **argv, options *o) {
 /* require(module); global = what it gives. */
 static bool load_library(lua_State *L, const char *spec) {
   const char *equals = strchr(spec, '='), *module = equals ? equals + 1 : spec;
-  lua_getglobal(L, "require");
+  lua_getfield(L, LUA_REGISTRYINDEX, REQUIRE);
   lua_pushstring(L, module);
   if (cli_call(L, 1, 1) != LUA_OK) {
     cli_complain(L);
@@ -218,7 +238,7 @@ static bool is_command(lua_State *L, const char *word) {
 
 /* Requires the command's module, which returns a function. */
 static int load_command(lua_State *L, const char *word) {
-  lua_getglobal(L, "require");
+  lua_getfield(L, LUA_REGISTRYINDEX, REQUIRE);
   lua_pushfstring(L, "ampl.command.%s", word);
   return cli_call(L, 1, 1);
 }
@@ -263,6 +283,8 @@ static void open_libraries(lua_State *L, bool bare) {
   lua_gc(L, LUA_GCSTOP);
   luaL_openlibs(L);
   luaL_requiref(L, "ampl", luaopen_ampl, 1);
+  lua_getglobal(L, "require");
+  lua_setfield(L, LUA_REGISTRYINDEX, REQUIRE);
   lua_settop(L, 0);
   lua_gc(L, LUA_GCRESTART);
   /* The generational collector does not see that a small handle holds a large tensor. */

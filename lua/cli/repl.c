@@ -8,14 +8,21 @@
 
 /* ------------------------------------------------------------------------------------------------ reading --------- */
 
-/* Pushes the prompt: the global _PROMPT or _PROMPT2 if there is one. */
+static int prompt_text(lua_State *L) {
+  luaL_tolstring(L, 1, NULL);
+  return 1;
+}
+
+/* Pushes the prompt: the global _PROMPT or _PROMPT2 if there is one.  Nothing that globals do ends the loop. */
 static const char *push_prompt(lua_State *L, bool first) {
-  if (lua_getglobal(L, first ? "_PROMPT" : "_PROMPT2") != LUA_TNIL) {
-    const char *text = luaL_tolstring(L, -1, NULL);
-    lua_remove(L, -2);
-    return text;
-  }
-  lua_pop(L, 1);
+  lua_pushcfunction(L, prompt_text);
+  lua_pushglobaltable(L);
+  lua_pushstring(L, first ? "_PROMPT" : "_PROMPT2");
+  const bool own = lua_rawget(L, -2) != LUA_TNIL;
+  lua_remove(L, -2);
+  if (own && cli_call(L, 1, 1) == LUA_OK && lua_isstring(L, -1)) return lua_tostring(L, -1);
+  if (own) cli_complain(L);
+  else lua_pop(L, 2);
   return lua_pushstring(L, first ? "> " : ">> ");
 }
 
@@ -99,16 +106,23 @@ static line_result read_chunk(lua_State *L, int *status, entry *e) {
 
 /* ------------------------------------------------------------------------------------------------ printing -------- */
 
-/* ampl.cli.show(quiet, ...) prints the values and keeps the last one in the global `_`. */
+/* ampl.cli.show(quiet, ...): prints the values and keeps the last one in the global `_`. */
+static int show_all(lua_State *L) {
+  const int n = lua_gettop(L);
+  cli_require(L, "ampl.cli.show");
+  lua_insert(L, 1);
+  lua_call(L, n, 0);
+  return 0;
+}
+
 static void show(lua_State *L, int n, bool quiet) {
-  luaL_checkstack(L, n + 4, "too many results to print");
-  lua_getglobal(L, "require");
-  lua_pushliteral(L, "ampl.cli.show");
-  if (cli_call(L, 1, 1) != LUA_OK) {
+  if (!lua_checkstack(L, n + 8)) {
+    lua_settop(L, 0);
+    lua_pushliteral(L, "too many results to print");
     cli_complain(L);
-    lua_pop(L, n);
     return;
   }
+  lua_pushcfunction(L, show_all);
   lua_insert(L, -(n + 1));
   lua_pushboolean(L, quiet);
   lua_insert(L, -(n + 1));
@@ -117,9 +131,7 @@ static void show(lua_State *L, int n, bool quiet) {
 
 static int help(lua_State *L) {
   luaL_checkany(L, 1);
-  lua_getglobal(L, "require");
-  lua_pushliteral(L, "ampl");
-  lua_call(L, 1, 1);
+  cli_require(L, "ampl");
   lua_getfield(L, -1, "help");
   lua_pushvalue(L, 1);
   lua_call(L, 1, 1);

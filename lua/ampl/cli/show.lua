@@ -44,7 +44,7 @@ local function keep(value)
     local ok, detached = pcall(function() return value:detach() end)
     if ok then value = detached end
   end
-  _G._ = value
+  rawset(_G, "_", value)
 end
 
 --- Prints values on one line, unless `quiet`, and keeps the first in the global `_`.
