@@ -90,8 +90,12 @@ typedef struct pair64 { uint64_t key, at; } pair64;
       return a;                                                                                                        \
     }                                                                                                                  \
     memset(count, 0, sizeof count);                                                                                    \
-    for (int64_t i = 0; i < n && !ampl_cpu_stop_at(ctx, i, 1); i++)                                                    \
-      for (unsigned d = 0; d < sizeof a->key; d++) count[d][a[i].key >> 8 * d & 255]++;                                \
+    for (int64_t from = 0, to; from < n; from = to) {                                                                  \
+      if (ampl_cpu_stop(ctx)) return NULL;                                                                             \
+      to = n - from < SOME ? n : from + SOME;                                                                          \
+      for (int64_t i = from; i < to; i++)                                                                              \
+        for (unsigned d = 0; d < sizeof a->key; d++) count[d][a[i].key >> 8 * d & 255]++;                              \
+    }                                                                                                                  \
     for (unsigned d = 0; d < sizeof a->key; d++) {                                                                     \
       if (ampl_cpu_stop(ctx)) return NULL;                                                                             \
       int64_t *c = count[d], at = 0;                                                                                   \
