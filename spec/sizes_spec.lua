@@ -73,6 +73,12 @@ describe("more elements than there are addresses", function()
     for _, name in ipairs {"sum", "mean", "amax", "any", "argmax", "cumsum", "sort", "norm", "median", "nonzero"} do
       refuses("ENOMEM", {name, "limit"}, function() return ampl[name](x, name == "cumsum" and 1 or nil) end)
     end
+    for _, f in ipairs {function() return x:split(1) end, function() return x:unbind() end,
+                        function() return x:chunk(math.maxinteger) end,
+                        function() return ampl.zeros(0):chunk(math.maxinteger) end} do
+      refuses("EVALUE", {"pieces"}, f)
+    end
+    assert.equal(2, #x:chunk(2))
     assert.equal(1, x[1 << 49]:item())
     assert.equal("3", shape(x:slice(1, 1, 3)))
   end)
@@ -150,6 +156,9 @@ describe("windows", function()
     end)
     refuses("EARG", {"kernel_size"}, function() return F.max_pool2d(image, {}) end)
     refuses("EARG", {"kernel_size"}, function() return F.unfold(image, {}) end)
+    for _, n in ipairs(huge) do
+      refuses("EVALUE", {"output_size"}, function() return F.fold(ampl.ones(1, 4, 9), {n, 4}, 2) end)
+    end
     refuses("EARG", {"output_size"}, function() return F.adaptive_avg_pool2d(image, {}) end)
   end)
   it("whose options are large and fit are counted exactly", function()

@@ -267,11 +267,16 @@ static ampl_tensor *one_slice(ampl_eval *e, ampl_tensor *x, ampl_tensor *w, ampl
                    bias, c);
 }
 
+enum { SLICES_MAX = 1 << 16 };
+
 /* 16-bit operands in f32, so that adding up the slices does not round. */
 static ampl_status conv3d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) {
   static const int64_t order[] = {0, 2, 1, 3, 4};
   conv c;
   AMPL_TRY(read_call(e->ctx, in, 3, &c));
+  if (in->t[1]->shape[2] > SLICES_MAX)
+    return ampl_error(e->ctx, AMPL_ESHAPE, "weight of %s: a kernel reaches over %d slices at most",
+                      ampl_shape_text(e->ctx, in->t[1]->ndim, in->t[1]->shape), SLICES_MAX);
   ampl_tensor *x = ampl_eval_wide(e, in->t[0]), *w = ampl_eval_wide(e, in->t[1]), *bias = ampl_eval_wide(e, in->t[2]),
               *y = NULL;
   if (!x || !w) return e->status;
@@ -280,7 +285,7 @@ static ampl_status conv3d(ampl_eval *e, const ampl_args *in, ampl_tensor **out) 
   const bool single = x->ndim == 4;
   if (single) x = EV(e, unsqueeze, T(x), P(V_I(0)));
   if (pad[4] || pad[5]) x = EV(e, pad, T(x), P(V_L(6, pad)));
-  for (int64_t t = 0; t < w->shape[2]; t++) {
+  for (int64_t t = 0; t < w->shape[2] && e->status == AMPL_OK; t++) {
     ampl_tensor *part = one_slice(e, x, w, t ? NULL : bias, &c, t);
     y = t ? EV(e, add, T(y, part)) : part;
   }

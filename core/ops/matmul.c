@@ -97,6 +97,17 @@ AMPL_OP(product, .doc = "matmul with a dtype for the result.",
 
 /* ------------------------------------------------------------------------------------------------ linear ---------- */
 
+/* The usual bias: a number for each output. */
+static bool is_row(const ampl_tensor *b, int64_t n) {
+  return b->ndim == 1 ? b->shape[0] == n : b->ndim == 0 && n == 1;
+}
+
+static bool spreads_to(const ampl_tensor *b, const ampl_meta *m) {
+  for (int k = 1; k <= b->ndim && k <= m->ndim; k++)
+    if (b->shape[b->ndim - k] != 1 && b->shape[b->ndim - k] != m->shape[m->ndim - k]) return false;
+  return b->ndim <= m->ndim;
+}
+
 static ampl_status infer_linear(ampl_ctx *ctx, const ampl_args *in, ampl_meta *out) {
   const ampl_tensor *x = in->t[0], *w = in->t[1], *b = in->t[2];
   AMPL_TRY(same_dtype(ctx, in));
@@ -109,7 +120,7 @@ static ampl_status infer_linear(ampl_ctx *ctx, const ampl_args *in, ampl_meta *o
   AMPL_TRY(ampl_meta_shape(ctx, out, x->ndim - 1, x->shape));
   if (w->ndim == 2) out->shape[out->ndim++] = w->shape[0];
   const int64_t n = w->ndim == 2 ? w->shape[0] : 1;
-  if (b && !(b->ndim == 1 && b->shape[0] == n) && !(b->ndim == 0 && w->ndim == 1))
+  if (b && !is_row(b, n) && !(w->ndim == 2 && spreads_to(b, out)))
     return ampl_error(ctx, AMPL_ESHAPE, "bias is %s; {%lld} is needed", ampl_tensor_text(ctx, b), (long long)n);
   return ampl_meta_shape(ctx, out, out->ndim, out->shape);
 }
@@ -126,7 +137,10 @@ static ampl_status back_linear(ampl_grad *g) {
     if (vector && dw) dw = EV(e, squeeze, T(dw), P(V_L(1, ((const int64_t[]){0}))));
     ampl_grad_set(g, 1, dw);
   }
-  if (g->need[2] && dy) {
+  const ampl_meta *b = &g->xm[2];
+  if (g->need[2] && dy && (b->ndim > 1 || ampl_meta_numel(b) != dy->shape[dy->ndim - 1])) {
+    ampl_grad_set(g, 2, dy);            /* a bias that broadcast: the sum over where it did */
+  } else if (g->need[2] && dy) {
     const int64_t rows = 0;
     const int wide = g->wide[2] ? AMPL_F32 : AMPL_DTYPE_NONE;
     ampl_tensor *db = EV(e, sum, T(as_rows(e, dy)), P(V_L(1, &rows), V_I(false), V_I(wide)));
@@ -136,11 +150,12 @@ static ampl_status back_linear(ampl_grad *g) {
   return e->status;
 }
 
-AMPL_OP(linear,
-        .doc = "x times the transposed weight, plus bias: x (..., inputs), weight (outputs, inputs), bias (outputs).",
-        .args = {TENSOR_ONLY("x"), TENSOR_ONLY("weight"), TENSOR_OPT("bias")}, .cast = AMPL_CAST_LOW,
-        .flags = AMPL_OP_CROSS, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_linear,
-        .backward = back_linear);
+AMPL_OP(
+    linear,
+    .doc = "x times the transposed weight, plus bias: x (..., inputs), weight (outputs, inputs), bias (outputs), or "
+           "what broadcasts to the result.",
+    .args = {TENSOR_ONLY("x"), TENSOR_ONLY("weight"), TENSOR_OPT("bias")}, .cast = AMPL_CAST_LOW,
+    .flags = AMPL_OP_CROSS, .save = AMPL_SAVE_X(0) | AMPL_SAVE_X(1), .infer = infer_linear, .backward = back_linear);
 
 /* ------------------------------------------------------------------------------------------------ forms ----------- */
 

@@ -110,7 +110,7 @@ static ampl_status linear(ampl_ctx *ctx, const ampl_args *in, ampl_tensor **out)
   g.b_row = w->strides[w->ndim - 1];
   g.b_col = w->ndim == 2 ? w->strides[0] : 1;
   g.c_row = g.n;
-  if (bias && (bias->ndim == 0 || bias->strides[0] == 1 || bias->shape[0] == 1))
+  if (bias && bias->ndim <= 1 && bias->numel == g.n && (g.n == 1 || bias->strides[0] == 1))
     g.bias = bias->data, g.bias_dtype = bias->dtype;
   g.m = nx > 1 ? x->shape[nx - 2] : 1;
   g.a_row = nx > 1 ? x->strides[nx - 2] : 0;

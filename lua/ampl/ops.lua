@@ -23,6 +23,13 @@ local function size_of(op, x, dim)
   return x:size(dim)
 end
 
+-- Dimensions may be larger than any list that memory takes (expand), and counts larger still.
+local MOST = 1 << 22
+local function limited(op, n)
+  if n > MOST then raise("EVALUE", op, ("%d pieces; at most %d are made"):format(n, MOST)) end
+  return n
+end
+
 -- Pieces of the given lengths, in order.
 local function pieces(x, dim, lengths)
   local out, start = {}, 1
@@ -49,6 +56,7 @@ register("split", args.declare("split", {
     if how < 1 and not (how == 0 and size == 0) then
       raise("EVALUE", "split", ("pieces of %d of a dimension of size %d"):format(how, size))
     end
+    limited("split", size // math.max(how, 1))
     return pieces(o.x, o.dim, even_lengths(size, math.max(how, 1)))
   end
   local sum = 0
@@ -67,7 +75,8 @@ end))
 register("chunk", args.declare("chunk", {{"x", "tensor"}, {"chunks", "integer"}, {"dim", "integer", 1}}, function(o)
   local size = size_of("chunk", o.x, o.dim)
   if o.chunks < 1 then raise("EVALUE", "chunk", ("%d chunks"):format(o.chunks)) end
-  if size > 0 then return pieces(o.x, o.dim, even_lengths(size, (size + o.chunks - 1) // o.chunks)) end
+  limited("chunk", math.min(o.chunks, size > 0 and size or o.chunks))
+  if size > 0 then return pieces(o.x, o.dim, even_lengths(size, (size - 1) // o.chunks + 1)) end
   local lengths = {}
   for i = 1, o.chunks do lengths[i] = 0 end
   return pieces(o.x, o.dim, lengths)
@@ -77,7 +86,7 @@ end))
 ---@return ampl.Tensor[]
 register("unbind", args.declare("unbind", {{"x", "tensor"}, {"dim", "integer", 1}}, function(o)
   local out = {}
-  for i = 1, size_of("unbind", o.x, o.dim) do out[i] = o.x:select(o.dim, i) end
+  for i = 1, limited("unbind", size_of("unbind", o.x, o.dim)) do out[i] = o.x:select(o.dim, i) end
   return out
 end))
 

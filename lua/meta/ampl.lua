@@ -1821,7 +1821,7 @@ function Tensor:lerp(end_, weight, options) end
 ---@return ampl.Tensor
 function Tensor:lerp_(end_, weight, options) end
 
----x times the transposed weight, plus bias: x (..., inputs), weight (outputs, inputs), bias (outputs).
+---x times the transposed weight, plus bias: x (..., inputs), weight (outputs, inputs), bias (outputs), or what broadcasts to the result.
 ---@param x ampl.Tensor|number
 ---@param weight ampl.Tensor|number
 ---@param bias? ampl.Tensor
@@ -1829,7 +1829,7 @@ function Tensor:lerp_(end_, weight, options) end
 ---@return ampl.Tensor
 function ops.linear(x, weight, bias, options) end
 
----x times the transposed weight, plus bias: x (..., inputs), weight (outputs, inputs), bias (outputs).
+---x times the transposed weight, plus bias: x (..., inputs), weight (outputs, inputs), bias (outputs), or what broadcasts to the result.
 ---@param weight ampl.Tensor|number
 ---@param bias? ampl.Tensor
 ---@param options? table
