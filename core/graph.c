@@ -443,10 +443,8 @@ static ampl_status may_require_grad(ampl_ctx *ctx, const ampl_tensor *x, bool on
 ampl_status ampl_set_requires_grad(ampl_tensor *x, bool on) {
   AMPL_NEED(NULL, x);
   ampl_ctx *ctx = ampl_ctx_of(x);
-  const char *outer = ctx->op;
-  ctx->op = "requires_grad_";
+  AMPL_NAMED(ctx, "requires_grad_");
   const ampl_status s = may_require_grad(ctx, x, on);
-  ctx->op = outer;
   if (s == AMPL_OK && !x->node)
     x->flags = (uint8_t)(on ? x->flags | AMPL_T_REQUIRES_GRAD : x->flags & ~AMPL_T_REQUIRES_GRAD);
   return s;
@@ -485,11 +483,8 @@ static ampl_status check_grad(ampl_ctx *ctx, const ampl_tensor *x, const ampl_te
 ampl_status ampl_set_grad(ampl_tensor *x, ampl_tensor *grad) {
   AMPL_NEED(NULL, x);
   ampl_ctx *ctx = ampl_ctx_of(x);
-  const char *outer = ctx->op;
-  ctx->op = "grad";
-  const ampl_status s = check_grad(ctx, x, grad);
-  ctx->op = outer;
-  if (s != AMPL_OK) return s;
+  AMPL_NAMED(ctx, "grad");
+  AMPL_TRY(check_grad(ctx, x, grad));
   if (grad) ampl_tensor_retain(grad);
   ampl_tensor_release(x->grad);
   x->grad = grad;

@@ -175,7 +175,7 @@ static int to_string(lua_State *L) {
   return 1;
 }
 
-static int concat(lua_State *L) {
+int lampl_concat(lua_State *L) {
   luaL_tolstring(L, 1, NULL);
   luaL_tolstring(L, 2, NULL);
   lua_concat(L, 2);
@@ -188,7 +188,7 @@ void lampl_open_error(lua_State *L) {
   lua_createtable(L, 0, 3);
   lua_pushcfunction(L, to_string);
   lua_setfield(L, -2, "__tostring");
-  lua_pushcfunction(L, concat);
+  lua_pushcfunction(L, lampl_concat);
   lua_setfield(L, -2, "__concat");
   lua_pushliteral(L, "ampl.Error");
   lua_setfield(L, -2, "__name");

@@ -135,25 +135,19 @@ static int mode_gc(lua_State *L) {
   return 0;
 }
 
-static int enter_grad(lua_State *L) {
+/* name(on): a mode that is a boolean, entered by `enter`. */
+static int enter_switch(lua_State *L, const char *name, uint64_t (*enter)(ampl_ctx *ctx, bool on)) {
   lampl_state *S = lampl_entered(L);
-  const bool on = lampl_check_boolean(L, 1, "enter_grad", "the mode", -1);
+  const bool on = lampl_check_boolean(L, 1, name, "the mode", -1);
   mode *m = push_mode(L, S);
   lampl_begin(S);
-  const uint64_t id = ampl_enter_grad(S->ctx, on);
+  const uint64_t id = enter(S->ctx, on);
   lampl_end(S, AMPL_OK);
   return entered(L, S, m, id);
 }
 
-static int enter_inference(lua_State *L) {
-  lampl_state *S = lampl_entered(L);
-  const bool on = lampl_check_boolean(L, 1, "inference_mode", "the mode", -1);
-  mode *m = push_mode(L, S);
-  lampl_begin(S);
-  const uint64_t id = ampl_enter_inference(S->ctx, on);
-  lampl_end(S, AMPL_OK);
-  return entered(L, S, m, id);
-}
+static int enter_grad(lua_State *L) { return enter_switch(L, "enter_grad", ampl_enter_grad); }
+static int enter_inference(lua_State *L) { return enter_switch(L, "inference_mode", ampl_enter_inference); }
 
 static int is_grad_enabled(lua_State *L) {
   lampl_state *S = lampl_entered(L);

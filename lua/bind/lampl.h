@@ -199,6 +199,8 @@ lampl_tensors *lampl_check_tensors(lua_State *L, int i, const char *op, bool hol
 size_t      lampl_append(char *text, size_t n, size_t at, const char *fmt, ...) AMPL_PRINTF(4, 5);
 /* What a message says of the value at i: "a tensor", "\"relu\"", "a table" ... */
 const char *lampl_shown(lua_State *L, int i, char *text, size_t n);
+/* A __concat of the texts of both operands. */
+int lampl_concat(lua_State *L);
 #define LAMPL_SHOWN 96
 /* Raises EARG: `what` must be `wanted`, not what stands at i. */
 int         lampl_wrong(lua_State *L, int i, const char *op, const char *what, const char *wanted);

@@ -38,13 +38,6 @@ static int to_string(lua_State *L) {
   return 1;
 }
 
-static int concat(lua_State *L) {
-  luaL_tolstring(L, 1, NULL);
-  luaL_tolstring(L, 2, NULL);
-  lua_concat(L, 2);
-  return 1;
-}
-
 /* Lists are equal when their entries are. */
 static int eq(lua_State *L) {
   lua_Integer n = lua_istable(L, 1) && lua_istable(L, 2) ? (lua_Integer)lua_rawlen(L, 1) : -1;
@@ -60,7 +53,7 @@ static int eq(lua_State *L) {
 }
 
 void lampl_open_sizes(lua_State *L) {
-  static const luaL_Reg meta[] = {{"__tostring", to_string}, {"__concat", concat}, {"__eq", eq}, {NULL, NULL}};
+  static const luaL_Reg meta[] = {{"__tostring", to_string}, {"__concat", lampl_concat}, {"__eq", eq}, {NULL, NULL}};
   luaL_newlib(L, meta);
   lua_pushliteral(L, "ampl.Size");
   lua_setfield(L, -2, "__name");
