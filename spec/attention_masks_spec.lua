@@ -1,6 +1,7 @@
 -- Masks of attention: targets that may look nowhere, each kind of mask, in every layer; what a wrong mask is told.
 
 local ampl = require "ampl"
+local raises = require "spec.support.raises"
 local nn, F = ampl.nn, ampl.nn.functional
 
 local function finite(t) return t:isfinite():all():item() end
@@ -11,17 +12,6 @@ local function near(want, t, tolerance)
   for i, w in ipairs(want) do
     assert(math.abs(got[i] - w) <= tolerance, ("[%d] is %.17g, not %.17g"):format(i, got[i], w))
   end
-end
-
-local function raises(code, texts, f, ...)
-  local ok, e = pcall(f, ...)
-  assert(not ok, "nothing was raised")
-  assert(type(e) == "table", "no error object: " .. tostring(e))
-  assert.are.equal(code, e.code, e.message)
-  for _, text in ipairs(texts) do
-    assert(e.message:find(text, 1, true), ("%q should say %q"):format(e.message, text))
-  end
-  return e.message
 end
 
 -- (i * step mod modulus - less) / 8, an f64 tensor of this shape.
@@ -179,9 +169,9 @@ describe("a wrong mask", function()
       end
       for kind = 4, 5 do
         for _, name in ipairs(case[kind]) do
-          local text = raises("EDTYPE", {case[3] .. ": " .. name .. " is i64", "true where not to look"}, call, name,
-                              whole)
-          assert.is_nil(text:find("true: look", 1, true))
+          local e = raises("EDTYPE", {case[3] .. ": " .. name .. " is i64", "true where not to look"}, call, name,
+                           whole)
+          assert.is_nil(e.message:find("true: look", 1, true))
           raises("ESHAPE", {case[3], name .. " must be", kind == 4 and "{2, 3}, (batch, sources), not {2, 2}" or
                             "{3, 3}, (targets, sources), or {4, 3, 3}, one for each head of each sample, not {2, 2}"},
                  call, name, short)

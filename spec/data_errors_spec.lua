@@ -2,16 +2,9 @@
 -- comes out unchanged.
 
 local ampl = require "ampl"
+local raises = require "spec.support.raises"
 local data = ampl.data
 local DataLoader = data.DataLoader
-
-local function raises(code, words, f, ...)
-  local ok, e = pcall(f, ...)
-  assert.is_false(ok)
-  assert(type(e) == "table", "a bare error: " .. tostring(e))
-  assert.equal(code, e.code)
-  for _, w in ipairs(words) do assert(e.message:find(w, 1, true), ("%q should say %q"):format(e.message, w)) end
-end
 
 -- A data set of n samples, by a function from position to values.
 local function set(n, get)

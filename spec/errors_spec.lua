@@ -1,6 +1,7 @@
 -- Every kind of error, once: its code, what its text must hold, and that ampl works afterwards.
 
 local ampl = require "ampl"
+local raises = require "spec.support.raises"
 local F = ampl.nn.functional
 
 -- The error object that f(...) raises.
@@ -8,17 +9,6 @@ local function raised(f, ...)
   local ok, e = pcall(f, ...)
   assert(not ok, "nothing was raised")
   assert(type(e) == "table", "no error object: " .. tostring(e))
-  return e
-end
-
--- f raises `code`; the message holds every one of `texts`.
-local function raises(code, texts, f, ...)
-  local e = raised(f, ...)
-  assert(#texts > 0, "the text is a part of the contract: say what it holds")
-  assert(e.code == code, ("%s, expected %s: %s"):format(e.code, code, e.message))
-  for _, text in ipairs(texts) do
-    assert(e.message:find(text, 1, true), ("%q should say %q"):format(e.message, text))
-  end
   return e
 end
 

@@ -2,6 +2,7 @@
 -- argument, and nothing of a file reaches a terminal unescaped.
 
 local ampl = require "ampl"
+local raises = require "spec.support.raises"
 local shell = require "spec.support.shell"
 local csv, idx, npy, text = ampl.data.csv, ampl.data.idx, ampl.data.npy, ampl.data.text
 
@@ -32,14 +33,6 @@ local function refused(code, words, ...)
   assert.is_nil(value)
   assert.equal(code, got)
   has(words, message)
-end
-
-local function raises(code, words, f, ...)
-  local ok, e = pcall(f, ...)
-  assert.is_false(ok)
-  assert(type(e) == "table", "a bare error: " .. tostring(e))
-  assert.equal(code, e.code)
-  has(words, e.message)
 end
 
 describe("labels of a CSV file", function()

@@ -1,17 +1,9 @@
 -- Hooks and Functions written in Lua, while backward runs: what they may change, return and raise.
 
 local ampl = require "ampl"
+local raises = require "spec.support.raises"
 
 local function leaf(v) return ampl.tensor(v, {requires_grad = true}) end
-
-local function raises(code, texts, f, ...)
-  local ok, e = pcall(f, ...)
-  assert(not ok, "nothing was raised")
-  assert(type(e) == "table" and e.code == code, ("%s, not %s"):format(tostring(e), code))
-  for _, text in ipairs(texts) do
-    assert(e.message:find(text, 1, true), ("%q should say %q"):format(e.message, text))
-  end
-end
 
 describe("a hook, while the walk is at its tensor", function()
   it("removes itself", function()

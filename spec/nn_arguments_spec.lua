@@ -2,18 +2,8 @@
 -- must be.
 
 local ampl = require "ampl"
+local raises = require "spec.support.raises"
 local nn, optim, amp = ampl.nn, ampl.optim, ampl.amp
-
--- f(...) raises an error object with this code and these texts.
-local function raises(code, texts, f, ...)
-  local ok, e = pcall(f, ...)
-  assert(not ok, "nothing was raised")
-  assert(type(e) == "table", "no error object: " .. tostring(e))
-  for _, text in ipairs(texts) do
-    assert(e.message:find(text, 1, true), ("%q should say %q"):format(e.message, text))
-  end
-  assert.are.equal(code, e.code, e.message)
-end
 
 local function parameter(...) return ampl.ones(...):requires_grad_(true) end
 

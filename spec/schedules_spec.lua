@@ -2,6 +2,7 @@
 -- wrong.  The rates are PyTorch's (torch 2.15, two groups of SGD with lr 0.5 and 0.25).
 
 local ampl = require "ampl"
+local raises = require "spec.support.raises"
 local optim = ampl.optim
 local S = optim.lr_scheduler
 
@@ -9,17 +10,6 @@ local function parameter() return ampl.zeros(1, {requires_grad = true}) end
 
 local function optimizer()
   return optim.SGD({{params = {parameter()}, lr = 0.5}, {params = {parameter()}, lr = 0.25}}, {momentum = 0.9})
-end
-
--- The error object that f raises, of this code and with these texts.
-local function raises(code, texts, f, ...)
-  local ok, e = pcall(f, ...)
-  assert(not ok, "nothing was raised")
-  assert(type(e) == "table", "no error object: " .. tostring(e))
-  assert.are.equal(code, e.code, e.message)
-  for _, text in ipairs(texts) do
-    assert(e.message:find(text, 1, true), ("%q should say %q"):format(e.message, text))
-  end
 end
 
 describe("schedules", function()

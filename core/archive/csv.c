@@ -369,8 +369,7 @@ static ampl_status no_such_name(reader *r) {
     return ampl_error(r->ctx, AMPL_EARG, "%s: the file has no header to look for column \"%s\" in", r->stream.shown,
                       wanted);
   for (int64_t i = 0; i < c->n && i < 8; i++)
-    used += (size_t)snprintf(list + used, sizeof list - used, "%s\"%s\"", i ? ", " : "",
-                             ampl_escaped(r->ctx, c->names[i], 40));
+    used = ampl_append(list, sizeof list, used, "%s\"%s\"", i ? ", " : "", ampl_escaped(r->ctx, c->names[i], 40));
   return ampl_error(r->ctx, AMPL_EARG, "%s: no column is called \"%s\"; there are %s%s", r->stream.shown, wanted, list,
                     c->n > 8 ? ", ..." : "");
 }

@@ -73,6 +73,14 @@ local function list_of(v, entry, what)
   return out
 end
 
+-- A check of one value, or of a list of them.
+local function one_or_list(check, what)
+  return function(v)
+    if type(v) ~= "table" then return check(v) end
+    return list_of(v, check, what)
+  end
+end
+
 local function any(v) return v end
 local function number(v) return type(v) == "number" and v or nil end
 
@@ -138,7 +146,7 @@ local function dim(v)
   return n
 end
 
-local a_size = "an integer or a list of integers"
+local sizes = one_or_list(whole, "integers")
 
 -- kind -> {its text, check, whether a table may be one}; check(v) gives the value to keep or nil, and then, where more
 -- can be said than that it is of another kind, what is wrong and the error's code.
@@ -173,25 +181,14 @@ local all = {
   list         = {"a list", function(v) return list_of(v, any, "values") end, true},
   number_list  = {"a list of numbers", function(v) return list_of(v, number, "numbers") end, true},
   integer_list = {"a list of integers", function(v) return list_of(v, whole, "integers") end, true},
-  size         = {a_size, function(v)
-    if type(v) ~= "table" then return whole(v) end
-    return list_of(v, whole, "integers")
-  end, true},
-  numbers      = {"a number or a list of numbers", function(v)
-    if type(v) ~= "table" then return number(v) end
-    return list_of(v, number, "numbers")
-  end, true},
-  functions    = {"a function or a list of functions", function(v)
-    if type(v) == "function" then return v end
-    return list_of(v, of_type "function", "functions")
-  end, true},
+  size         = {"an integer or a list of integers", sizes, true},
+  numbers      = {"a number or a list of numbers", one_or_list(number, "numbers"), true},
+  functions    = {"a function or a list of functions", one_or_list(of_type "function", "functions"), true},
   activation   = {"a function or the name of one", function(v)
     return (type(v) == "function" or type(v) == "string") and v or nil
   end},
   padding      = {'an integer, a list of integers, "valid" or "same"', function(v)
-    if v == "same" or v == "valid" then return v end
-    if type(v) ~= "table" then return whole(v) end
-    return list_of(v, whole, "integers")
+    return (v == "same" or v == "valid") and v or sizes(v)
   end, true},
 }
 
