@@ -11,6 +11,8 @@ describe("a shape", function()
     assert.are.equal("{3, 1}", tostring(x:stride()))
     assert.are.equal("{}", tostring(ampl.tensor(1).shape))
     assert.are.equal("shape {2, 3}!", "shape " .. x.shape .. "!")
+    local show = getmetatable(x.shape).__tostring
+    for _, v in ipairs {5, "x", print} do assert.are.equal("ampl.Size", show(v)) end
   end)
 
   it("is a plain list in all else", function()

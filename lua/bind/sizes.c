@@ -22,7 +22,10 @@ bool lampl_is_plain(lua_State *L, int i) {
 /* {2, 3} */
 static int to_string(lua_State *L) {
   luaL_Buffer b;
-  luaL_checktype(L, 1, LUA_TTABLE);
+  if (!lua_istable(L, 1)) {             /* called by hand */
+    lua_pushliteral(L, "ampl.Size");
+    return 1;
+  }
   const lua_Integer n = (lua_Integer)lua_rawlen(L, 1);
   luaL_buffinit(L, &b);
   luaL_addchar(&b, '{');
