@@ -2,7 +2,7 @@
 #include "guest.h"
 
 /* What the call of `g` (NULL: the host's) needs; the caller has kept what the one before it had. */
-static void dress(ampl_ctx *c, ampl_guest *g) {
+static void switch_to(ampl_ctx *c, ampl_guest *g) {
   c->guest = g;
   c->modes = !g ? c->host_modes : g->modes ? g->modes : &c->own_modes;
   c->index_base = g ? g->index_base : c->host_base;
@@ -16,13 +16,13 @@ ampl_guest *ampl_guest_enter(ampl_ctx *c, ampl_guest *g) {
     c->host_base = c->index_base;
     c->host_op = c->op;
   }
-  dress(c, g);
+  switch_to(c, g);
   c->op = "";
   return before;
 }
 
 bool ampl_guest_leave(ampl_ctx *c, ampl_guest *before) {
-  dress(c, before);
+  switch_to(c, before);
   c->op = before ? before->op : c->host_op;
   return c->live > c->soft;
 }

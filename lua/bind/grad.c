@@ -102,7 +102,7 @@ typedef struct mode { lampl_thread *thread; uint64_t id; } mode;
 static mode *push_mode(lua_State *L, lampl_state *S) {
   mode *m = lua_newuserdatauv(L, sizeof *m, 1);
   *m = (mode){S->thread, 0};
-  lampl_push_thread(L, S);
+  lampl_push_thread(L);
   lua_setiuservalue(L, -2, 1);
   luaL_setmetatable(L, "ampl.Mode");
   return m;

@@ -126,7 +126,7 @@ void       lampl_resume_call(lampl_state *S, const lampl_pause *p);
 void lampl_warn(lua_State *L, const char *code, const char *message);
 
 /* Pushes the record of the coroutine that calls. */
-void lampl_push_thread(lua_State *L, lampl_state *S);
+void lampl_push_thread(lua_State *L);
 
 /* Pushes a box without contents yet, of the metatable `name`. */
 lampl_box *lampl_push_box(lua_State *L, lampl_state *S, const char *name, void (*release)(void *p));

@@ -71,12 +71,11 @@ static lampl_thread *thread_of(lua_State *L, lampl_state *S) {
   return t;
 }
 
-void lampl_push_thread(lua_State *L, lampl_state *S) {
+void lampl_push_thread(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &threads_key);
   lua_pushthread(L);
   lua_rawget(L, -2);
   lua_remove(L, -2);
-  (void)S;
 }
 
 /* The registry holds L while it is S->L: nothing else is ever found at its address.  The key is there already. */
